@@ -1,8 +1,8 @@
 //! `bumpless wan study`: the fifth paper's study of failovers.
 
-use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs};
 
 use bumpless_lab::study::{self, Study, StudyOptions};
 use bumpless_wan::emulation::{Line, Place};
@@ -47,6 +47,9 @@ pub struct Run {
     /// Only with this backup: ethernet or lte
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kept::line)]
     backups: Vec<Line>,
+    /// Capture the first run of each case without background traffic at both ends, into this directory; it takes processor time
+    #[arg(long, value_name = "DIRECTORY")]
+    captures: Option<PathBuf>,
     /// What all chance is drawn from; the time if left out
     #[arg(long)]
     seed: Option<u64>,
@@ -85,6 +88,14 @@ impl Run {
     fn measure(&self) -> Result<Study, Failure> {
         kept::without_pool(&self.network, "a study has")?;
         let topology = self.network.topology()?;
+        if let Some(folder) = &self.captures {
+            fs::create_dir_all(folder).map_err(|error| {
+                Failure::refused(format_args!(
+                    "cannot make {}: {error}; give another directory with --captures",
+                    folder.display()
+                ))
+            })?;
+        }
         let options = StudyOptions {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,
@@ -99,6 +110,7 @@ impl Run {
             seconds: self.seconds,
             side_by_side: self.side_by_side as usize,
             background: self.background,
+            captures: self.captures.clone(),
             seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: stop::stop_flag()?,
         };

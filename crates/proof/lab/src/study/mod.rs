@@ -70,6 +70,8 @@ pub struct StudyOptions {
     pub side_by_side: usize,
     /// Messages of others in a second, beside which all runs are made once more; 0: they are not.
     pub background: u32,
+    /// Where captures of the first run of each case without background traffic go, if they are wanted.
+    pub captures: Option<PathBuf>,
     /// What all chance is drawn from.
     pub seed: u64,
     /// Set to end it.
@@ -173,7 +175,8 @@ fn measure(
             };
             let before = study.runs.len();
             let told = |done| told(before + done, count);
-            let mut runs = run::all(&stage, &jobs, (began, &options.stop), &told);
+            let captures = options.captures.as_deref().filter(|_| load == 0);
+            let mut runs = run::all((&stage, captures), &jobs, (began, &options.stop), &told);
             runs.iter_mut().for_each(|run| run.background = load);
             study.runs.extend(runs);
             study.background.extend(traffic.map(Traffic::end));

@@ -187,6 +187,9 @@ pub struct Run {
     pub late_us: Vec<u32>,
     /// The round trip of each message, microseconds; null: no answer came.
     pub rtt_us: Vec<Option<u32>>,
+    /// The file with a capture of it, if one was made.
+    #[serde(default)]
+    pub capture: Option<String>,
     /// Why it gave no figures.
     pub error: Option<String>,
 }

@@ -1,6 +1,8 @@
 //! Runs side by side, one after the other at each substation.
 
+use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -17,6 +19,10 @@ use super::result::Run;
 use super::stage::Stage;
 use super::transport::{self, Socket, Transport, line_name};
 
+/// A capture of a run has no more bytes, no more of each packet, and ends with the longest run at the latest.
+const CAPTURE_MAX: u64 = 64 << 20;
+const CAPTURED_BYTES: u32 = 2048;
+const CAPTURE_SECONDS: u64 = 700;
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// Between the first runs of one place and the next.
@@ -24,7 +30,7 @@ const STAGGER: Duration = Duration::from_millis(150);
 
 /// Makes all runs of a study that `began` then; `done` is told how many after each. Those that were stopped are not in what it gives.
 pub fn all(
-    stage: &Stage,
+    (stage, captures): (&Stage, Option<&Path>),
     jobs: &[Job],
     (began, stop): (Instant, &AtomicBool),
     done: &(dyn Fn(usize) + Sync),
@@ -36,7 +42,10 @@ pub fn all(
         wait(now + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             stage.lines.set(place, job.case.line());
-            let run = one(stage, at, job, (began, stop));
+            let run = match captures.filter(|_| job.number == 1) {
+                None => one(stage, at, job, (began, stop)),
+                Some(folder) => captured(stage, at, (job, folder), (began, stop)),
+            };
             if stop.load(Ordering::Relaxed) {
                 return;
             }
@@ -58,17 +67,71 @@ pub fn all(
     runs
 }
 
+/// Makes a run with a capture of both of its ends.
+fn captured(
+    stage: &Stage,
+    at: &(Host, Site),
+    (job, folder): (&Job, &Path),
+    (began, stop): (Instant, &AtomicBool),
+) -> Run {
+    let (transport, backup, over) = named(job.case);
+    let name = format!("{transport}-{backup}-{over}.pcapng");
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let capturing = scope.spawn(|| capture(stage, at, &folder.join(&name), &done));
+        let mut run = one(stage, at, job, (began, stop));
+        done.store(true, Ordering::Relaxed);
+        let captured = capturing.join();
+        match captured.unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic"))) {
+            Ok(_) => run.capture = Some(name.clone()),
+            Err(error) => run.error = Some(format!("cannot capture into {name}: {error}")),
+        }
+        run
+    })
+}
+
+/// Captures what the substation and the control centre have of each other, until `done`.
+fn capture(
+    stage: &Stage,
+    (host, _): &(Host, Site),
+    file: &Path,
+    done: &AtomicBool,
+) -> io::Result<emulation::Captured> {
+    let places = [&stage.centre.name, &host.name].map(Clone::clone);
+    let points = emulation::points_of(&stage.topology, &places)
+        .map_err(|wrong| io::Error::other(wrong.join("; ")))?;
+    let limits = emulation::Limits {
+        bytes: CAPTURE_MAX,
+        lasts: std::time::Duration::from_secs(CAPTURE_SECONDS),
+        packet: CAPTURED_BYTES,
+        with: vec![host.network.into(), host.backup.into()],
+    };
+    let mut to = File::create(file)?;
+    emulation::capture(
+        (&stage.running, &stage.topology),
+        &points,
+        (&mut to, limits),
+        &|| done.load(Ordering::Relaxed),
+        || {},
+    )
+}
+
+/// What a case is called in results: transport, backup, and over what messages go.
+const fn named(case: Case) -> (&'static str, &'static str, &'static str) {
+    match case {
+        Case::Network => ("tcp", "none", "network"),
+        Case::Backup(line) => ("tcp", line_name(line), "backup"),
+        Case::Outage(transport, line) => (transport.name, line_name(line), "network"),
+    }
+}
+
 fn one(
     stage: &Stage,
     (host, site): &(Host, Site),
     job: &Job,
     (began, stop): (Instant, &AtomicBool),
 ) -> Run {
-    let named = match job.case {
-        Case::Network => ("tcp", "none", "network"),
-        Case::Backup(line) => ("tcp", line_name(line), "backup"),
-        Case::Outage(transport, line) => (transport.name, line_name(line), "network"),
-    };
+    let named = named(job.case);
     let mut run = Run {
         transport: named.0.to_owned(),
         backup: named.1.to_owned(),
