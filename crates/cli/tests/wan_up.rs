@@ -10,7 +10,7 @@ use std::time::Duration;
 use bumpless_testing::{need_namespaces, need_program};
 use serde_json::Value;
 use support::process::BUMPLESS;
-use support::wan::{is_gone, no_file_is_left, said, send, signal, until, wan};
+use support::wan::{is_gone, name, no_file_is_left, said, send, signal, until, wan};
 
 /// A network of this process, which is gone when the test ends.
 struct Grid(&'static str);
@@ -355,10 +355,54 @@ fn routing_daemons_find_another_way_and_end_with_the_network() {
     assert!(said(&refused).contains("IPv4"), "{}", said(&refused));
 }
 
+/// Routing daemons that have their files in the folder of a network, whoever their parent is.
+fn daemons(grid: &Grid) -> Vec<u64> {
+    let folder = format!("/run/bumpless-wan-{}.d/", name(grid.0));
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    let of_it = |pid: &u64| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.starts_with(b"bird") && String::from_utf8_lossy(&words).contains(&folder)
+    };
+    pids.filter(of_it).collect()
+}
+
+fn daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it() {
+    let grid = Grid::new("ospf-killed");
+    need_program("bird", "bird2");
+    // As soon as the first router has its daemon, between, and while all agree on their routes.
+    for count in [1, 20, 51] {
+        for kills_holder in [false, true] {
+            let arguments = ["--backbone-pairs", "3", "--routing", "ospf"];
+            let mut up = grid.command("up", &arguments);
+            let up = up.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut up = up.spawn().unwrap();
+            until("daemons", || daemons(&grid).len() >= count);
+            let [holder] = children(up.id().into())[..] else {
+                panic!("one process holds the network");
+            };
+            send(if kills_holder { holder } else { up.id().into() }, "-KILL");
+            assert!(!up.wait().unwrap().success());
+            until("the holder is gone", || is_gone(holder));
+            until("daemons are gone", || daemons(&grid).is_empty());
+            match kills_holder {
+                true => grid.done("down", &[]),
+                // The next start finds nothing in its way.
+                false => {
+                    grid.up(&[]);
+                    grid.done("down", &[])
+                }
+            };
+            grid.nothing_is_left();
+        }
+    }
+}
+
 bumpless_testing::tests!(
     a_network_carries_packets_is_cut_and_healed_and_goes,
     addresses_of_version_6_are_reached_too,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
     a_capture_has_what_passes_and_is_whole_however_it_ends,
     routing_daemons_find_another_way_and_end_with_the_network,
+    daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it,
 );

@@ -61,7 +61,8 @@ pub struct Up {
     pub json: bool,
 }
 
-fn routing(text: &str) -> Result<Routing, String> {
+/// Who decides where packets go.
+pub fn routing(text: &str) -> Result<Routing, String> {
     Routing::named(text).ok_or_else(|| "give fixed or ospf".to_owned())
 }
 

@@ -4,11 +4,11 @@ use std::env;
 use std::path::PathBuf;
 
 use bumpless_lab::programs::{self, Programs, ProgramsOptions};
-use bumpless_wan::emulation::{Line, Place};
+use bumpless_wan::emulation::{Line, Place, Routing};
 use clap::Args;
 
-use super::Network;
 use super::kept::{self, Keeping};
+use super::{Network, network};
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -25,6 +25,9 @@ pub struct Run {
     /// Name of the network meanwhile
     #[arg(long, default_value = "programs")]
     name: String,
+    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    routing: Routing,
     /// An interpreter of Python that has c104 and pymodbus
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
@@ -79,6 +82,7 @@ impl Run {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,
             topology: self.network.topology()?,
+            routing: self.routing,
             backbone_pairs: self.network.backbone_pairs,
             python: self.python.clone(),
             substations: usize::from(self.substations),

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
 use bumpless_lab::study::{self, Study, StudyOptions};
-use bumpless_wan::emulation::{Line, Place};
+use bumpless_wan::emulation::{Line, Place, Routing};
 use clap::Args;
 
-use super::Network;
 use super::kept::{self, Keeping};
+use super::{Network, network};
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -26,6 +26,9 @@ pub struct Run {
     /// Name of the network meanwhile
     #[arg(long, default_value = "study")]
     name: String,
+    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    routing: Routing,
     /// Runs of each case
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
@@ -100,6 +103,7 @@ impl Run {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,
             topology,
+            routing: self.routing,
             transports: self.transports.clone(),
             peers: self.peers_dir.clone(),
             backups: match self.backups.is_empty() {

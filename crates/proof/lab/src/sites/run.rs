@@ -11,7 +11,7 @@ use bumpless_base::random::mix64;
 use bumpless_net_linux::Clock;
 use bumpless_plan::distance::{Distance, Sizes};
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::emulation::{self, Delays, Running};
+use bumpless_wan::emulation::{self, Delays, Routing, Running};
 
 use super::Ending;
 use super::SitesOptions;
@@ -70,8 +70,13 @@ fn over_the_network(
     configuration::sized(options, &map, Path::new("/"))?;
     let mut keeper = Command::new(&options.binary);
     keeper.args(["wan", "keep", "--tied", "--name", options.place.name()]);
-    let (running, tie) = emulation::up_tied(&options.place, topology, Pool::V4, &mut keeper)
-        .map_err(|error| error.to_string())?;
+    let (running, tie) = emulation::up_tied(
+        &options.place,
+        topology,
+        (Pool::V4, Routing::Fixed),
+        &mut keeper,
+    )
+    .map_err(|error| error.to_string())?;
     let result = on(options, &running, &map, told);
     // What does not end in order ends with the process that holds it.
     let _ = emulation::down(&options.place);

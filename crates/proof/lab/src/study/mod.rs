@@ -37,7 +37,7 @@ use bumpless_base::Instant;
 use bumpless_bench::run::meter;
 use bumpless_net_linux::{Clock, realtime};
 use bumpless_wan::Topology;
-use bumpless_wan::emulation::{Delays, Line, Place, Running};
+use bumpless_wan::emulation::{Delays, Line, Place, Routing, Running};
 
 pub use result::{Network, NotMeasured, Promise, Run, Settings, Study};
 
@@ -56,6 +56,8 @@ pub struct StudyOptions {
     pub place: Place,
     /// The network.
     pub topology: Topology,
+    /// Who decides where packets go in it.
+    pub routing: Routing,
     /// Names of transports; all if there are none.
     pub transports: Vec<String>,
     /// Where programs are that are built apart.
@@ -147,6 +149,7 @@ fn measure(
         binary: &options.binary,
         place: options.place.clone(),
         topology: options.topology.clone(),
+        routing: options.routing,
         sites: options.side_by_side,
         transports: with_baseline(&transports),
         peers: options.peers.as_deref(),
@@ -203,6 +206,7 @@ pub(crate) fn network(running: &Running, topology: &Topology, centre: &str) -> N
         links: topology.links().len(),
         router_us: topology.router_us(),
         delays: delays.to_owned(),
+        routing: running.routing.name().to_owned(),
         centre: centre.to_owned(),
         congestion: congestion.unwrap_or_default().trim().to_owned(),
     }

@@ -41,6 +41,9 @@ pub struct Network {
     pub router_us: u32,
     /// How links are delayed: `nothing`, `netem`, `held`.
     pub delays: String,
+    /// Who decided where packets went: `fixed` or `ospf`; results without a word on it are of fixed routes.
+    #[serde(default)]
+    pub routing: String,
     /// Where messages came from.
     pub centre: String,
     /// The kernel's congestion control.
@@ -56,8 +59,12 @@ impl Network {
             "nothing" => "none",
             _ => "LACKING, every link was instant",
         };
+        let routes = match self.routing.as_str() {
+            "ospf" => ", routes by BIRD on each router, OSPF with BFD",
+            _ => "",
+        };
         format!(
-            "{} nodes and {} links, delays: {delays}",
+            "{} nodes and {} links, delays: {delays}{routes}",
             self.nodes, self.links
         )
     }
