@@ -30,7 +30,7 @@ mod transport;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::Instant;
@@ -170,26 +170,44 @@ fn measure(
     };
     let count = jobs.len() * loads.len();
     let began = Clock.now();
-    let (made, stood_still) = meter::beside(|| -> Result<(), String> {
-        for &load in &loads {
-            let traffic = match load {
-                0 => None,
-                load => Some(Traffic::begin(&stage, load)?),
-            };
+    let begin = |load| Traffic::begin(&stage, load);
+    let (broke_off, stood_still) = meter::beside(|| {
+        passes(&loads, &options.stop, begin, |load, traffic| {
             let before = study.runs.len();
             let told = |done| told(before + done, count);
             let captures = options.captures.as_deref().filter(|_| load == 0);
             let mut runs = run::all((&stage, captures), &jobs, (began, &options.stop), &told);
             runs.iter_mut().for_each(|run| run.background = load);
             study.runs.extend(runs);
-            study.background.extend(traffic.map(Traffic::end));
-        }
-        Ok(())
+            let ended = traffic.map(Traffic::end).transpose()?;
+            study.background.extend(ended);
+            Ok(())
+        })
     });
-    made?;
-    study.head.complete = study.runs.len() == count;
+    study.head.complete = study.runs.len() == count && broke_off.is_ok();
+    study.broke_off = broke_off.err();
     study.jitter = meter::told(&stood_still, began);
     Ok(began)
+}
+
+/// Makes a pass with each of these loads, beside the traffic that `begin` begins, until somebody wants to stop.
+///
+/// # Errors
+/// Traffic cannot be had, or its figures are lost. What was measured before stays.
+fn passes<T>(
+    loads: &[u32],
+    stop: &AtomicBool,
+    begin: impl Fn(u32) -> Result<T, String>,
+    mut pass: impl FnMut(u32, Option<T>) -> Result<(), String>,
+) -> Result<(), String> {
+    for &load in loads {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let traffic = (load > 0).then(|| begin(load)).transpose()?;
+        pass(load, traffic)?;
+    }
+    Ok(())
 }
 
 /// What is kept of the network that a study is made on.
@@ -237,4 +255,32 @@ fn cases(transports: impl Iterator<Item = &'static Transport>, backups: &[Line])
         .chain(baseline)
         .chain(outages)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_that_cannot_be_had_ends_a_study_and_keeps_what_it_has() {
+        let mut made = Vec::new();
+        let refuse = |_| Err::<(), _>("no port".to_owned());
+        let ended = passes(&[0, 500], &AtomicBool::new(false), refuse, |load, _| {
+            made.push(load);
+            Ok(())
+        });
+        assert_eq!((made, ended), (vec![0], Err("no port".to_owned())));
+    }
+
+    #[test]
+    fn a_study_that_is_stopped_begins_no_further_traffic() {
+        let (stop, mut made) = (AtomicBool::new(false), Vec::new());
+        let begin = |load| Ok::<u32, String>(load);
+        let ended = passes(&[0, 500], &stop, begin, |load, _| {
+            made.push(load);
+            stop.store(true, Ordering::Relaxed);
+            Ok(())
+        });
+        assert_eq!((made, ended), (vec![0], Ok(())));
+    }
 }

@@ -23,6 +23,9 @@ pub struct Study {
     pub lack: Jitter,
     /// What ours promises, judged.
     pub promises: Vec<Promise>,
+    /// Why it ended before its time, if nobody wanted it to.
+    #[serde(default)]
+    pub broke_off: Option<String>,
     /// Messages of others while runs were made, for each time that there were any.
     #[serde(default)]
     pub background: Vec<Background>,
@@ -110,17 +113,26 @@ pub struct Background {
     pub behind_outages: usize,
     /// How long, seconds.
     pub seconds: f64,
+    /// Whether daemons decided over which ways: what no outage cut is then reckoned from the fewest hops alone.
+    #[serde(default)]
+    pub reckoned: bool,
     /// Over ways that no outage cut.
     pub clear: Carried,
     /// Over ways that outages cut now and then.
     pub behind: Carried,
-    /// What a message took over a way that no outage cut, one of 16 of them asked, microseconds: the median.
+    /// Messages that the system did not take.
+    #[serde(default)]
+    pub refused: u64,
+    /// Messages that came and that the receiver's socket had no room for: of the lost ones, those that the network did not lose.
+    #[serde(default)]
+    pub overrun: u64,
+    /// What a message took over a way that no outage cut, until the receiver had a processor, microseconds: the median.
     pub p50_us: Option<u32>,
     /// 99 of 100 took no longer.
     pub p99_us: Option<u32>,
     /// The longest.
     pub max_us: Option<u32>,
-    /// Of each second, how many messages were sent in it over ways that no outage cut, and how many of those came.
+    /// Of each second, how many messages were sent in it, over whichever ways, and how many of those came.
     pub course: Vec<(u32, u32)>,
 }
 

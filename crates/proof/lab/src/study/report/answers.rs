@@ -2,14 +2,16 @@
 
 use bumpless_wan::emulation::Line;
 
-use super::words::{ms, ms_or};
-use crate::study::analysis::{Cell, LIMIT_US, baseline, beside, cells, loads, promises};
+use super::words::{ms, ms_or, reckoned};
+use crate::study::analysis::{Cell, LIMIT_US, Trips, baseline, beside, cells, loads, promises};
 use crate::study::paper;
 use crate::study::result::{Background, Study};
 use crate::study::transport::{Socket, line_title};
 
-/// What a processor forwards of messages over such ways, and holds back, in a second, with as much left for what is measured.
-const HONEST_EACH_PROCESSOR: u32 = 5_000;
+/// With less of what was asked for than this, what sends had no processor, and then neither had what is measured.
+const HONEST_SHARE: f64 = 0.98;
+/// A message of what is measured that is given to its socket later than this had to wait for a processor, microseconds.
+const LATE_US: u32 = 1_000;
 
 /// A question with what the study says to it.
 #[derive(Debug)]
@@ -103,16 +105,16 @@ fn delays(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
 fn carried(study: &Study, background: &Background) -> String {
     let all = background.clear.sent + background.behind.sent;
     let scale = f64::from(background.each_second) / f64::from(paper::BACKGROUND);
-    let processors = study.head.host.processors as u32;
-    let honest = match background.each_second > HONEST_EACH_PROCESSOR * processors.max(1) {
+    let honest = match too_much(study, background) {
         true => {
-            " On so few processors that is more than can be had without them being late themselves: what is slower by it is no network's."
+            " That is more than this machine has processors for: what is slower by it is no network's."
         }
         false => "",
     };
+    let reckoned = reckoned(background);
     format!(
         "Background traffic of {} messages of {} bytes a second was asked for, {scale:.2} of the paper's {}, from {} substations in turn to {}: {:.0} were sent in \
-         each second, {all} in all, and of {} over ways that no outage cut {} were lost. Such a message took {} ms one way (median; 99 %: {}).{honest}",
+         each second, {all} in all, and of {} over ways that no outage cut {} were lost. Such a message took {} ms one way (median; 99 %: {}).{honest}{reckoned}",
         background.each_second,
         background.message_bytes,
         paper::BACKGROUND,
@@ -124,6 +126,17 @@ fn carried(study: &Study, background: &Background) -> String {
         ms_or(background.p50_us),
         ms_or(background.p99_us),
     )
+}
+
+/// Whether background traffic wanted more of the processors than they had.
+fn too_much(study: &Study, background: &Background) -> bool {
+    let late = |load: u32| {
+        let runs = study.runs.iter().filter(|run| run.background == load);
+        let late = Trips::of(runs.flat_map(|run| run.late_us.iter().copied()));
+        late.percentile(99).is_some_and(|us| us > LATE_US)
+    };
+    let share = background.achieved() / f64::from(background.each_second.max(1));
+    share < HONEST_SHARE || (late(background.each_second) && !late(0))
 }
 
 /// A sentence on one case.

@@ -35,9 +35,11 @@ impl Kept for Study {
         &self.head
     }
 
-    /// Besides, every run gave figures.
+    /// Besides, every run gave figures, and nothing but somebody's wish ended it early.
     fn held(&self) -> bool {
-        self.promises.iter().all(|it| it.held) && self.runs.iter().all(|run| run.error.is_none())
+        let promises = self.promises.iter().all(|it| it.held);
+        let runs = self.runs.iter().all(|run| run.error.is_none());
+        promises && runs && self.broke_off.is_none()
     }
 
     fn text(&self) -> String {

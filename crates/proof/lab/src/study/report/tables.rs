@@ -3,7 +3,7 @@
 use bumpless_bench::report::table::{Kind, Table};
 use bumpless_wan::emulation::Line;
 
-use super::words::{ms, ms_or, paper as told};
+use super::words::{ms, ms_or, paper as told, reckoned};
 use crate::study::analysis::{Cell, LIMIT_US, Trips, baseline, beside, cells, loads, promises};
 use crate::study::paper::{self, Figures};
 use crate::study::result::Study;
@@ -154,12 +154,16 @@ fn background(study: &Study) -> Table {
     for it in &study.background {
         table.note = format!(
             "{} bytes each, from {} substations in turn to {}, of which {} have an outage of a run on their way; the paper had {} in a second. What is not sent was \
-             late by 20 ms for want of a processor.",
+             late by 20 ms for want of a processor, but for {} that the system did not take; of what is lost, {} came and found no room at the receiver. One way \
+             includes the receiver's wait for a processor. The least is of whole seconds.{}",
             it.message_bytes,
             it.substations,
             it.centre,
             it.behind_outages,
-            paper::BACKGROUND
+            paper::BACKGROUND,
+            it.refused,
+            it.overrun,
+            reckoned(it)
         );
         // The first second and the last one are not whole.
         let whole = it.course.get(1..it.course.len().saturating_sub(1));

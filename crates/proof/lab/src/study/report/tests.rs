@@ -134,7 +134,6 @@ fn loaded() -> Study {
     }
     study.runs.extend(with);
     study.settings.background = 10_000;
-    study.head.host.processors = 1;
     study.background = vec![Background {
         each_second: 10_000,
         message_bytes: 157,
@@ -150,6 +149,9 @@ fn loaded() -> Study {
             sent: 2_700,
             received: 1_800,
         },
+        reckoned: false,
+        refused: 7,
+        overrun: 11,
         p50_us: Some(2_400),
         p99_us: Some(3_900),
         max_us: Some(12_000),
@@ -211,13 +213,47 @@ fn without_and_with_background_traffic_stand_side_by_side() {
         "Figure 5 in numbers: outages with an Ethernet-like backup, beside 10000",
         "0.20 of the paper's 50000",
         "270 were lost",
-        "On so few processors that is more than can be had",
+        "but for 7 that the system did not take; of what is lost, 11 came and found no room",
         "Of 4 promises of ours 2 held.",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("more than this machine has processors for"));
     // The paper's figures with this backup were measured without.
     assert_eq!(text.matches("paper: MPTCPv0 (def. sched.), -").count(), 1);
     let page = page::render(&loaded());
     assert!(page.contains("the same, beside 10000/s"));
+}
+
+#[test]
+fn traffic_that_the_machine_had_no_processor_for_is_told_as_that() {
+    let words = "more than this machine has processors for";
+    let mut study = loaded();
+    study.background[0].clear.sent -= 1_000;
+    assert!(text(&study).contains(words), "{}", text(&study));
+    let mut study = loaded();
+    for run in study.runs.iter_mut().filter(|run| run.background > 0) {
+        run.late_us.iter_mut().for_each(|us| *us = 5_000);
+    }
+    assert!(text(&study).contains(words), "{}", text(&study));
+}
+
+#[test]
+fn a_study_that_broke_off_says_why_and_does_not_count_as_good() {
+    let mut study = loaded();
+    study.promises.clear();
+    assert!(study.held());
+    study.broke_off = Some("no port; --background 0 goes without it".into());
+    study.background[0].reckoned = true;
+    assert!(!study.held());
+    let text = text(&study);
+    assert!(
+        text.contains("BROKEN OFF: no port; --background 0"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("reckoned from the fewest hops").count(),
+        2,
+        "{text}"
+    );
 }

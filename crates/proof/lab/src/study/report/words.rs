@@ -1,6 +1,6 @@
 //! Figures and circumstances in words.
 
-use crate::study::result::Study;
+use crate::study::result::{Background, Study};
 
 /// Microseconds as milliseconds.
 pub fn ms(us: impl Into<u64>) -> String {
@@ -26,8 +26,10 @@ pub fn about(study: &Study) -> String {
             format!("without background traffic, then beside {each_second} messages a second")
         }
     };
+    let broke_off = study.broke_off.as_ref();
+    let broke_off = broke_off.map_or_else(String::new, |why| format!(". BROKEN OFF: {why}"));
     format!(
-        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}",
+        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}{broke_off}",
         study.head.told(),
         study.network.told(),
         settings.runs,
@@ -36,4 +38,14 @@ pub fn about(study: &Study) -> String {
         settings.seed,
         study.head.took(),
     )
+}
+
+/// What must be said of ways that outages are said not to have cut.
+pub const fn reckoned(background: &Background) -> &'static str {
+    match background.reckoned {
+        true => {
+            " Daemons decided over which ways: which of them outages cut is reckoned from the fewest hops, and may be others."
+        }
+        false => "",
+    }
 }
