@@ -21,7 +21,7 @@ use crate::stop;
 /// Capture what passes nodes and links into a file that Wireshark and tcpdump read (pcapng)
 ///
 /// It works on every network that is up, that of a study included (`--name study`), and takes root. It ends by its time, by the
-/// size of the file, by Ctrl-C or with the network, and the file is whole at every moment. Where the network holds packets at the
+/// size of the file, by Ctrl-C or with the network. After a kill the last packet of the file may be cut, which those two leave out. Where the network holds packets at the
 /// host that they are for, those that come are captured before they are held (spec/wan.md, U-39).
 #[derive(Debug, Args)]
 pub struct Capture {
@@ -84,14 +84,15 @@ impl Capture {
                 let _ = fs::remove_file(&self.output);
             }
             Failure::refused(format_args!(
-                "the capture into {file} has ended: {error}; run as root, and see whether the disk is full"
+                "the capture into {file} has ended: {error}; {}",
+                emulation::remedy(&error)
             ))
         })?;
         self.tell(&captured);
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The addresses of --with: of a node those of its links, and the one that it is known by.
+    /// The addresses of --with: of a node those of its links and of a second way beside the network, and the one that it is known by.
     fn addresses(&self, running: &Running, topology: &Topology) -> Result<Vec<IpAddr>, Failure> {
         let pool: Pool = running.pool.parse().map_err(Failure::refused)?;
         let all = Addresses::new(topology, pool).map_err(Failure::refused)?;
@@ -104,6 +105,13 @@ impl Capture {
                 for &link in topology.links_at(node) {
                     let end = usize::from(topology.links()[link].ends[1] == node);
                     addresses.push(all.link(link)[end]);
+                }
+                match emulation::addresses_at(running, node) {
+                    Ok(own) => addresses.extend(own),
+                    Err(error) => wrong.push(format!(
+                        "the addresses of {with} cannot be read: {error}; {}",
+                        emulation::remedy(&error)
+                    )),
                 }
             } else {
                 wrong.push(format!("{with:?} is neither a node nor an address"));

@@ -1,6 +1,6 @@
 //! `bumpless wan study`: the fifth paper's study of failovers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs};
 
@@ -77,6 +77,13 @@ fn transport(text: &str) -> Result<String, String> {
     }
 }
 
+/// Whether a directory has a file that a capture may be.
+fn has_captures(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = files.map(|it| it.path());
+    names.any(|it| it.extension().is_some_and(|it| it == "pcapng"))
+}
+
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
@@ -98,6 +105,12 @@ impl Run {
                     folder.display()
                 ))
             })?;
+            if has_captures(folder) {
+                return Err(Failure::refused(format_args!(
+                    "{} has captures already, and none is written over; give another directory with --captures",
+                    folder.display()
+                )));
+            }
         }
         let options = StudyOptions {
             binary: env::current_exe().map_err(Failure::refused)?,

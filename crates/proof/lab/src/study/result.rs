@@ -209,6 +209,9 @@ pub struct Run {
     /// The file with a capture of it, if one was made.
     #[serde(default)]
     pub capture: Option<String>,
+    /// What that lacks, or why it could not be made.
+    #[serde(default)]
+    pub capture_lacks: Option<String>,
     /// Why it gave no figures.
     pub error: Option<String>,
 }

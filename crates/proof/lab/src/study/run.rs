@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use bumpless_base::{Duration, Instant};
@@ -77,17 +77,42 @@ fn captured(
     let (transport, backup, over) = named(job.case);
     let name = format!("{transport}-{backup}-{over}.pcapng");
     let done = AtomicBool::new(false);
+    let (begun, ready) = channel();
     thread::scope(|scope| {
-        let capturing = scope.spawn(|| capture(stage, at, &folder.join(&name), &done));
+        let file = folder.join(&name);
+        let done = &done;
+        let capturing = scope.spawn(move || capture(stage, at, &file, (done, begun)));
+        // Nothing of the run is missed. A capture that cannot begin tells that by the end of the channel.
+        let _ = ready.recv();
         let mut run = one(stage, at, job, (began, stop));
         done.store(true, Ordering::Relaxed);
         let captured = capturing.join();
-        match captured.unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic"))) {
-            Ok(_) => run.capture = Some(name.clone()),
-            Err(error) => run.error = Some(format!("cannot capture into {name}: {error}")),
-        }
+        let captured =
+            captured.unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")));
+        run.capture = captured.is_ok().then(|| name.clone());
+        run.capture_lacks = lacks(&name, &captured);
         run
     })
+}
+
+/// What a capture lacks, which says nothing against the figures of its run.
+fn lacks(name: &str, captured: &io::Result<emulation::Captured>) -> Option<String> {
+    match captured {
+        Err(error) => Some(format!(
+            "cannot capture into {name}: {error}; {}",
+            emulation::remedy(error)
+        )),
+        Ok(it) if it.ended == emulation::Ended::Size => Some(format!(
+            "{name} was full after {:.1} s, and {} packets were missed for want of room",
+            it.lasted.as_secs_f64(),
+            it.dropped
+        )),
+        Ok(it) if it.dropped > 0 => Some(format!(
+            "{name} misses {} packets for want of room",
+            it.dropped
+        )),
+        Ok(_) => None,
+    }
 }
 
 /// Captures what the substation and the control centre have of each other, until `done`.
@@ -95,7 +120,7 @@ fn capture(
     stage: &Stage,
     (host, _): &(Host, Site),
     file: &Path,
-    done: &AtomicBool,
+    (done, begun): (&AtomicBool, Sender<()>),
 ) -> io::Result<emulation::Captured> {
     let places = [&stage.centre.name, &host.name].map(Clone::clone);
     let points = emulation::points_of(&stage.topology, &places)
@@ -106,13 +131,15 @@ fn capture(
         packet: CAPTURED_BYTES,
         with: vec![host.network.into(), host.backup.into()],
     };
-    let mut to = File::create(file)?;
+    let mut to = File::create_new(file)?;
     emulation::capture(
         (&stage.running, &stage.topology),
         &points,
         (&mut to, limits),
         &|| done.load(Ordering::Relaxed),
-        || {},
+        || {
+            let _ = begun.send(());
+        },
     )
 }
 
@@ -245,4 +272,26 @@ fn tell(run: &mut Run, began: Duration, first: Instant, outage: Outage, heard: &
     run.late_us = heard.messages.iter().map(late).collect();
     let took = |it: &Message| Some(us(it.answered?.since(it.sent).as_nanos()));
     run.rtt_us = heard.messages.iter().map(took).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_capture_lacks_is_told_with_its_cause() {
+        let captured = |ended, dropped| emulation::Captured {
+            interfaces: Vec::new(),
+            dropped,
+            bytes: 0,
+            lasted: std::time::Duration::from_secs(2),
+            ended,
+        };
+        let told = |captured| lacks("tcp.pcapng", &captured).unwrap_or_default();
+        assert_eq!(told(Ok(captured(emulation::Ended::Asked, 0))), "");
+        assert!(told(Ok(captured(emulation::Ended::Asked, 7))).contains("misses 7"));
+        assert!(told(Ok(captured(emulation::Ended::Size, 7))).contains("full after 2.0 s"));
+        let there = io::Error::from_raw_os_error(libc::EEXIST);
+        assert!(told(Err(there)).contains("without captures"));
+    }
 }

@@ -44,7 +44,9 @@ mod up;
 pub use backup::{Backup, Line, Lines};
 pub use build::Delays;
 pub use cables::Cables;
-pub use capture::{Captured, Ended, Interface, Limits, Point, capture, points_of};
+pub use capture::{
+    Captured, Ended, Interface, Limits, Point, addresses_at, capture, points_of, remedy,
+};
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;

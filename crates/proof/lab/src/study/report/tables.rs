@@ -18,6 +18,7 @@ pub fn all(study: &Study) -> Vec<Table> {
         background(study),
         table_ii(study),
         beside_each_other(study, &cells),
+        captures(study),
     ];
     for line in [Line::Ethernet, Line::Lte] {
         for load in loads(study) {
@@ -190,6 +191,21 @@ fn background(study: &Study) -> Table {
             ms_or(it.p99_us),
             ms_or(it.max_us),
         ]);
+    }
+    table
+}
+
+/// Captures that lack something.
+fn captures(study: &Study) -> Table {
+    let mut table = Table::new("Captures that are not whole", &["case", "what is missing"]);
+    table.words = true;
+    for run in &study.runs {
+        if let Some(lacks) = &run.capture_lacks {
+            table.kind(
+                Kind::Bad,
+                [format!("{}, {}", run.transport, run.backup), lacks.clone()],
+            );
+        }
     }
     table
 }

@@ -3,9 +3,9 @@
 mod packets;
 mod pcapng;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,6 +20,9 @@ use crate::topology::{NodeId, Topology};
 
 /// Most places of one capture: each takes a socket with room of its own.
 const NODES_MAX: usize = 64;
+/// Room for what comes while this process does not run, bytes: of one place, and of all together.
+const ROOM: usize = 16 << 20;
+const ROOM_OF_ALL: usize = 64 << 20;
 /// Packets that are read from one node before the next one's turn.
 const TURN: usize = 512;
 /// How often somebody who wants to stop is looked for.
@@ -143,18 +146,22 @@ pub fn points_of(topology: &Topology, what: &[String]) -> Result<Vec<Point>, Vec
 }
 
 /// Captures at these places until a limit is reached, `stop` says so, or the network ends; `ready` is called when it has begun.
-/// The file is whole at every moment: whatever ends the process, what was written can be read.
+/// The file has whole blocks however it ends but for a kill: then the last block may be cut, which readers leave out.
 ///
 /// # Errors
-/// A node cannot be entered, or the file cannot be written.
+/// A node cannot be entered, or the file cannot be written: that then ends with the last block that is whole. [`remedy`] says
+/// what can be done.
 pub fn capture(
     (running, topology): (&Running, &Topology),
     points: &[Point],
-    (to, limits): (&mut dyn Write, Limits),
+    (to, limits): (&mut File, Limits),
     stop: &dyn Fn() -> bool,
     ready: impl FnOnce(),
 ) -> io::Result<Captured> {
-    let sockets = open(running, points, limits.packet as usize)?;
+    let (sockets, interfaces): (Vec<_>, Vec<_>) =
+        open(running, topology, (points, limits.packet as usize))?
+            .into_iter()
+            .unzip();
     let lasts = limits.lasts;
     let holder = Pid::from_raw(running.pid as i32).ok_or(io::ErrorKind::InvalidData)?;
     let holder = pidfd_open(holder, PidfdFlags::empty())?;
@@ -167,6 +174,13 @@ pub fn capture(
         pending: pcapng::section(concat!("bumpless ", env!("CARGO_PKG_VERSION"))),
         written: 0,
     };
+    // What nothing passes is in the file, too.
+    for (point, numbers) in points.iter().zip(interfaces) {
+        for number in numbers {
+            let (_, head) = writer.interface(point.node, number);
+            writer.begin(head);
+        }
+    }
     writer.flush()?;
     ready();
     let mut places: Vec<_> = points.iter().zip(sockets).collect();
@@ -182,7 +196,7 @@ pub fn capture(
         let mut full = false;
         for (place, (point, socket)) in places.iter_mut().enumerate() {
             if ready[place] && !full {
-                full = !writer.take(point, socket)?;
+                full = writer.take(point, socket, u64::MAX)? == Turn::Full;
             }
         }
         writer.flush()?;
@@ -192,6 +206,10 @@ pub fn capture(
         if ready.last() == Some(&true) {
             break Ended::Network;
         }
+    };
+    let ended = match ended {
+        Ended::Size => ended,
+        _ => writer.drain(&mut places, unix_now())?.unwrap_or(ended),
     };
     let dropped = places.iter().map(|(_, socket)| socket.dropped()).sum();
     writer.statistics(dropped)?;
@@ -204,11 +222,81 @@ pub fn capture(
     })
 }
 
-/// A socket at each place, all of them opened by one thread.
-fn open(running: &Running, points: &[Point], longest: usize) -> io::Result<Vec<Packets>> {
+/// What can be done where a capture was refused or ended by this error.
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT) => {
+            "the network has ended; `bumpless wan status` says which are up"
+        }
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+            "name fewer places, or permit more open files (`ulimit -n`)"
+        }
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => {
+            "make room on the disk, or name a file on another one; what the file has can be read"
+        }
+        Some(libc::EPERM | libc::EACCES) => "run as root",
+        Some(libc::EEXIST) => "give a directory without captures",
+        _ => "see what the system says of the network and of the disk (`dmesg`)",
+    }
+}
+
+/// The addresses of version 4 that a node of a network that is up has, that of a second way beside the network included.
+///
+/// # Errors
+/// It cannot be entered.
+pub fn addresses_at(running: &Running, node: NodeId) -> io::Result<Vec<IpAddr>> {
+    let all = || {
+        namespace::enter(&File::open(running.namespace(node.index()))?)?;
+        fs::read_to_string("/proc/thread-self/net/fib_trie")
+    };
+    let told = thread::scope(|scope| scope.spawn(all).join())
+        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))?;
+    Ok(own_addresses(&told))
+}
+
+/// The addresses that a kernel's table of routes (`fib_trie`) has as its own.
+fn own_addresses(table: &str) -> Vec<IpAddr> {
+    let (mut last, mut found) = (None, Vec::new());
+    for line in table.lines() {
+        if let Some(address) = line.trim().strip_prefix("|-- ") {
+            last = address.parse::<Ipv4Addr>().ok();
+        } else if line.contains("/32 host LOCAL") {
+            let own = last.filter(|it| !it.is_loopback()).map(IpAddr::V4);
+            found.extend(own.filter(|it| !found.contains(it)));
+        }
+    }
+    found
+}
+
+/// Nanoseconds since 1970.
+fn unix_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_nanos() as u64)
+}
+
+/// A socket at each place, all of them opened by one thread, with the numbers of the interfaces that are meant there.
+fn open(
+    running: &Running,
+    topology: &Topology,
+    (points, longest): (&[Point], usize),
+) -> io::Result<Vec<(Packets, Vec<u32>)>> {
+    let room = ROOM.min(ROOM_OF_ALL / points.len().max(1));
     let one = |point: &Point| {
         namespace::enter(&File::open(running.namespace(point.node.index()))?)?;
-        Packets::open(longest)
+        let present = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+        let is_there = |place: &usize| {
+            let name = link::name(*place);
+            let mut lines = present.lines().filter_map(|line| line.split_once(':'));
+            lines.any(|(it, _)| it.trim() == name)
+        };
+        let links = topology.links_at(point.node).len();
+        // Behind those of its links a host may have one that leads beside the network.
+        let places: Vec<usize> = match point.links.is_empty() {
+            true => (0..=links).filter(is_there).collect(),
+            false => point.links.clone(),
+        };
+        let numbers = places.into_iter().map(link::number).collect();
+        Ok((Packets::open(longest, room)?, numbers))
     };
     thread::scope(|scope| scope.spawn(|| points.iter().map(one).collect()).join())
         .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
@@ -256,10 +344,34 @@ fn is_with(frame: &[u8], addresses: &[IpAddr]) -> bool {
         .any(|end| addresses.contains(&end))
 }
 
-/// The file and what is in it. Blocks are written whole, so that it can be read at every moment.
+/// How many bytes of these blocks are whole blocks, if so many bytes of them were written.
+fn whole(blocks: &[u8], written: usize) -> usize {
+    let mut at = 0;
+    while let Some(length) = blocks.get(at + 4..).and_then(|it| it.first_chunk::<4>()) {
+        let next = at + u32::from_le_bytes(*length) as usize;
+        if next > written || next <= at {
+            break;
+        }
+        at = next;
+    }
+    at
+}
+
+/// What reading at a place came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// There is nothing more.
+    Empty,
+    /// There may be more.
+    More,
+    /// The file has no room for what was read last.
+    Full,
+}
+
+/// The file and what is in it.
 struct Writer<'a> {
     topology: &'a Topology,
-    to: &'a mut dyn Write,
+    to: &'a mut File,
     limits: Limits,
     interfaces: Vec<Interface>,
     /// Whole blocks that are not written yet.
@@ -268,16 +380,41 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Takes what has come at a place; whether the file had room for it.
-    fn take(&mut self, point: &Point, socket: &mut Packets) -> io::Result<bool> {
+    /// Takes what came at all places before this instant and waits to be read; whether the file is full by that.
+    fn drain(
+        &mut self,
+        places: &mut [(&Point, Packets)],
+        before_ns: u64,
+    ) -> io::Result<Option<Ended>> {
+        for (point, socket) in places {
+            loop {
+                let turn = self.take(point, socket, before_ns)?;
+                self.flush()?;
+                match turn {
+                    Turn::More => {}
+                    Turn::Empty => break,
+                    Turn::Full => return Ok(Some(Ended::Size)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes what has come at a place before an instant.
+    fn take(&mut self, point: &Point, socket: &mut Packets, before_ns: u64) -> io::Result<Turn> {
         for _ in 0..TURN {
             let read = match socket.read() {
                 Ok(Some(read)) => read,
-                Ok(None) => break,
+                Ok(None) => return Ok(Turn::Empty),
                 // An interface that is gone is one of a network that ends, which is seen elsewhere.
-                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                    return Ok(Turn::Empty);
+                }
                 Err(error) => return Err(error),
             };
+            if read.at_ns > before_ns {
+                return Ok(Turn::Empty);
+            }
             let wanted = |place: &usize| link::number(*place) == read.interface;
             let meant = point.links.is_empty() || point.links.iter().any(wanted);
             let with = self.limits.with.is_empty() || is_with(read.bytes, &self.limits.with);
@@ -296,16 +433,21 @@ impl Writer<'_> {
             let reserved = (interfaces + u64::from(head.is_some())) * STATISTICS_LEN;
             let all = self.written + (self.pending.len() + block.len()) as u64 + reserved;
             if all + head.as_ref().map_or(0, |(_, block)| block.len() as u64) > self.limits.bytes {
-                return Ok(false);
+                return Ok(Turn::Full);
             }
-            if let Some((interface, block)) = head {
-                self.interfaces.push(interface);
-                self.pending.extend(block);
-            }
+            self.begin(head);
             self.interfaces[place].packets += 1;
             self.pending.extend(block);
         }
-        Ok(true)
+        Ok(Turn::More)
+    }
+
+    /// Has an interface in the file that is not there yet.
+    fn begin(&mut self, head: Option<(Interface, Vec<u8>)>) {
+        if let Some((interface, block)) = head {
+            self.interfaces.push(interface);
+            self.pending.extend(block);
+        }
     }
 
     /// The place of an interface in the file, and the interface with its block if it is not there yet.
@@ -336,17 +478,29 @@ impl Writer<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.write_all(&self.pending)?;
-        self.written += self.pending.len() as u64;
+        let done = self.to.write_all(&self.pending);
+        self.written += match &done {
+            Ok(()) => self.pending.len() as u64,
+            Err(_) => self.cut_back(),
+        };
         self.pending.clear();
-        Ok(())
+        done
+    }
+
+    /// Cuts the file behind the last block that was written whole; gives what remains of those that were to be written.
+    fn cut_back(&mut self) -> u64 {
+        let length = self.to.metadata().map_or(self.written, |it| it.len());
+        let part = length.saturating_sub(self.written) as usize;
+        let whole = whole(&self.pending, part) as u64;
+        // What cannot be cut is a last block that readers leave out.
+        let _ = self.to.set_len(self.written + whole);
+        whole
     }
 
     /// Ends the file with what was captured at each interface; what there was no room for is told with the first one, since the
     /// kernel counts it for all of a node.
     fn statistics(&mut self, dropped: u64) -> io::Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| now.as_nanos() as u64);
+        let now = unix_now();
         for (place, interface) in self.interfaces.iter().enumerate() {
             let dropped = if place == 0 { dropped } else { 0 };
             let received = interface.packets + dropped;
@@ -378,6 +532,38 @@ mod tests {
         assert!(is_with(&frame, &[other]));
         assert!(!is_with(&frame[..30], &[one]), "a frame that is cut");
         assert!(!is_with(&[], &[one]));
+    }
+
+    #[test]
+    fn of_blocks_that_were_written_in_part_only_whole_ones_stay() {
+        let first = pcapng::section("bumpless");
+        let blocks = [&first[..], &pcapng::interface("a:eth1", "a to b", 60)].concat();
+        let length = first.len();
+        for (written, stay) in [
+            (0, 0),
+            (length - 1, 0),
+            (length, length),
+            (blocks.len() - 1, length),
+            (blocks.len(), blocks.len()),
+        ] {
+            assert_eq!(whole(&blocks, written), stay, "{written}");
+        }
+    }
+
+    #[test]
+    fn each_cause_of_an_end_has_a_remedy_of_its_own() {
+        let of = |error| remedy(&io::Error::from_raw_os_error(error));
+        assert!(of(libc::ESRCH).contains("network has ended"));
+        assert!(of(libc::EMFILE).contains("fewer places"));
+        assert!(of(libc::ENOSPC).contains("disk"));
+        assert!(of(libc::EPERM).contains("root"));
+    }
+
+    #[test]
+    fn a_hosts_own_addresses_are_those_that_its_kernel_takes_as_local() {
+        let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.64.0.0\n        /30 link UNICAST\n     |-- 10.64.0.1\n        /32 host LOCAL\n     |-- 127.0.0.1\n        /32 host LOCAL\n     |-- 172.31.0.6\n        /32 host LOCAL\nLocal:\n     |-- 10.64.0.1\n        /32 host LOCAL\n";
+        let own = ["10.64.0.1", "172.31.0.6"].map(|it| it.parse::<IpAddr>().unwrap());
+        assert_eq!(own_addresses(table), own);
     }
 
     #[test]

@@ -8,8 +8,6 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 
 use super::pcapng::Direction;
 
-/// Room for what comes while this process does not run, bytes: as much of that as the system permits.
-const ROOM: usize = 16 << 20;
 /// Room for what the kernel tells beside a packet: a time.
 const BESIDE: usize = 64;
 
@@ -36,12 +34,13 @@ pub struct Read<'a> {
 }
 
 impl Packets {
-    /// Of all interfaces of the calling thread's namespace; of each packet so many bytes are read at most.
+    /// Of all interfaces of the calling thread's namespace; of each packet `longest` bytes are read at most, and what comes while
+    /// this process does not run has so many bytes of `room`, or as much of that as the system permits.
     ///
     /// # Errors
     /// The right is missing (CAP_NET_RAW).
     #[allow(unsafe_code)]
-    pub fn open(longest: usize) -> io::Result<Self> {
+    pub fn open(longest: usize, room: usize) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         let all = i32::from((libc::ETH_P_ALL as u16).to_be());
         // SAFETY: socket() takes integers only.
@@ -52,8 +51,8 @@ impl Packets {
         // SAFETY: the descriptor is new, and nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         tell_times(&socket)?;
-        let _ = set_socket_recv_buffer_size(&socket, ROOM);
-        let _ = set_socket_recv_buffer_size_force(&socket, ROOM);
+        let _ = set_socket_recv_buffer_size(&socket, room);
+        let _ = set_socket_recv_buffer_size_force(&socket, room);
         Ok(Self {
             socket,
             buffer: vec![0; longest].into_boxed_slice(),
