@@ -127,9 +127,10 @@ fn started(test: &str) -> (Child, Vec<u64>) {
         let own = u64::from(child.id());
         all.into_iter().filter(|pid| *pid != own).collect()
     };
-    // Of two protocols a server at each of six substations and what started them, and a caller at each of two centres.
+    // Of two protocols a server at each of six substations and what started them, and a caller at each of two centres with what
+    // supervises it.
     let all = if python().is_some() {
-        8 + 2 * (6 + 1 + 2)
+        8 + 2 * (6 + 1 + 2 * 2)
     } else {
         8
     };

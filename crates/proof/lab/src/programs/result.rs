@@ -117,6 +117,12 @@ pub struct Row {
     pub silence_ms: u64,
     /// Connections that ended from the outage to the next one.
     pub ended: usize,
+    /// Those of them that a crash of the centre's program took.
+    #[serde(default)]
+    pub ended_by_crash: usize,
+    /// How often the program of this protocol crashed at the centre from the outage to the next one, and began again.
+    #[serde(default)]
+    pub crashes: usize,
     /// From when it carried again until every substation was heard, milliseconds; none if one was not until the next outage.
     pub back_ms: Option<u64>,
 }
