@@ -108,18 +108,27 @@ pub fn write<K: Kept>(result: &K, folder: &OutputFolder) -> Result<(), String> {
     folder.write([(K::FILE, json)].into_iter().chain(result.others()))
 }
 
+/// What is in a file.
+fn text_of(file: &Path) -> Result<String, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let mut text = String::new();
+    let mut file = File::open(file).map_err(told)?.take(FILE_MAX + 1);
+    file.read_to_string(&mut text).map_err(told)?;
+    match text.len() as u64 > FILE_MAX {
+        true => Err(format!("it is larger than {} MiB", FILE_MAX >> 20)),
+        false => Ok(text),
+    }
+}
+
 /// A result that was kept.
 ///
 /// # Errors
 /// The file cannot be read, or was written by something else.
 pub fn read<K: Kept>(file: &Path) -> Result<K, String> {
     let (name, schema) = (file.display(), K::SCHEMA);
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
-        .map_err(|error| {
-            format!("cannot read {name}: {error}; give a {} that --output has written, unpacked with `xz -d` if it is packed", K::FILE)
-        })?;
+    let text = text_of(file).map_err(|why| {
+        format!("cannot read {name}: {why}; give a {} that --output has written, unpacked with `xz -d` if it is packed", K::FILE)
+    })?;
     let wrong = |why: String| {
         format!(
             "{name} is no kept result of this version ({schema}): {why}; give a {} that --output has written",
@@ -131,5 +140,20 @@ pub fn read<K: Kept>(file: &Path) -> Result<K, String> {
     match found == schema {
         true => Ok(kept),
         false => Err(wrong(format!("its schema is {found:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::Study;
+
+    #[test]
+    fn a_file_that_is_too_large_is_said_to_be_that() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("study.json");
+        File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
+        let why = read::<Study>(&path).unwrap_err();
+        assert!(why.contains("larger than 256 MiB"), "{why}");
     }
 }
