@@ -2,74 +2,30 @@
 //!
 //! `BUMPLESS_PROGRAMS_PYTHON` names an interpreter that has c104 and pymodbus; without it their rows are said as not run.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
 
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wan::{Gone, is_gone, no_file_is_left, running, said, signal, until, wan};
 
 /// The interpreter, if one was named.
 fn python() -> Option<String> {
     std::env::var("BUMPLESS_PROGRAMS_PYTHON").ok()
 }
 
-fn name(test: &str) -> String {
-    format!("t{}-{test}", std::process::id())
-}
-
 /// The command of a test alone, over a small network.
 fn programs(test: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    let mut command = wan("programs", test);
     let python = python().unwrap_or_else(|| "/no/such/python".to_owned());
     command
-        .args(["wan", "programs", "--name", &name(test), "--json"])
-        .args(["--backbone-pairs", "3", "--substations", "6"])
+        .args(["--json", "--backbone-pairs", "3", "--substations", "6"])
         .args(["--every-ms", "200", "--seed", "5", "--python", &python])
         .args(more);
     command
-}
-
-/// Ends the network of a test that has failed; otherwise it is gone already.
-struct Gone(&'static str);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-            .args(["wan", "down", "--name", &name(self.0)])
-            .output();
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-/// What runs on the network of a test, while that is up: numbers of its processes.
-fn running(test: &str) -> Option<Vec<u64>> {
-    let told = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-        .args(["wan", "status", "--json", "--name", &name(test)])
-        .output()
-        .unwrap();
-    let told: Value = serde_json::from_slice(&told.stdout).ok()?;
-    let programs = told["programs"].as_array()?.iter();
-    Some(programs.filter_map(|it| it["pid"].as_u64()).collect())
-}
-
-fn no_file_is_left(test: &str) {
-    for ending in ["d", "json", "lock", "part"] {
-        let file = format!("/run/bumpless-wan-{}.{ending}", name(test));
-        assert!(!Path::new(&file).exists(), "{file}");
-    }
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// The row of a pass, an outage and a protocol: what the centre saw of the substations that the outage reached, or of others.
@@ -145,7 +101,7 @@ fn what_dies_is_felt_without_iprp_and_not_with_it() {
         "{}",
         said(&done)
     );
-    let shown = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+    let shown = Command::new(BUMPLESS)
         .args(["wan", "programs", "--show"])
         .arg(Path::new(output).join("programs.json"))
         .output()
@@ -171,25 +127,16 @@ fn started(test: &str) -> (Child, Vec<u64>) {
         let own = u64::from(child.id());
         all.into_iter().filter(|pid| *pid != own).collect()
     };
-    // Of two protocols a server at each of six substations and what started them, and a caller at each of two centres.
+    // Of two protocols a server at each of six substations and what started them, and a caller at each of two centres with what
+    // supervises it.
     let all = if python().is_some() {
-        8 + 2 * (6 + 1 + 2)
+        8 + 2 * (6 + 1 + 2 * 2)
     } else {
         8
     };
     until("daemons and programs", || pids().len() == all);
     let pids = pids();
     (child, pids)
-}
-
-fn is_gone(pid: u64) -> bool {
-    !Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn signal(process: &Child, name: &str) {
-    let pid = process.id().to_string();
-    let sent = Command::new("kill").args([name, &pid]).status();
-    assert!(sent.unwrap().success());
 }
 
 fn what_is_stopped_or_killed_leaves_nothing() {
@@ -231,9 +178,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         (["--centres", "1"], "--centres 2"),
         (["--show", "/no/such"], "cannot read /no/such"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-        let command = command.args(["wan", "programs", "--name", &name("refused")]);
-        let output = command.args(wrong).output().unwrap();
+        let output = wan("programs", "refused").args(wrong).output().unwrap();
         assert!(!output.status.success(), "{wrong:?}");
         let said = said(&output);
         assert!(said.contains(words), "{wrong:?}: {said}");

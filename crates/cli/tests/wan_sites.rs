@@ -1,19 +1,21 @@
 //! A pair across sites of a small network: sites end, one writer writes, and nothing is left behind.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
+use support::wan::{Gone, name, no_file_is_left, said, until, wan};
 
 /// Arguments over a small network of this test alone.
 fn sites(test: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    let mut command = wan("sites", test);
     command
-        .args(["wan", "sites", "--name", &name(test), "--seed", "5"])
         .args([
+            "--seed",
+            "5",
             "--backbone-pairs",
             "3",
             "--loop-pairs",
@@ -23,32 +25,6 @@ fn sites(test: &str, more: &[&str]) -> Command {
         ])
         .args(more);
     command
-}
-
-fn name(test: &str) -> String {
-    format!("t{}-{test}", std::process::id())
-}
-
-/// Ends the network of a test that has failed; otherwise it is gone already.
-struct Gone(&'static str);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-            .args(["wan", "down", "--name", &name(self.0)])
-            .output();
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-fn nothing_is_left(test: &str) {
-    for ending in ["d", "json", "lock", "part"] {
-        let file = format!("/run/bumpless-wan-{}.{ending}", name(test));
-        assert!(!Path::new(&file).exists(), "{file}");
-    }
 }
 
 fn a_site_that_ends_leaves_one_writer_and_the_newest_state() {
@@ -101,7 +77,7 @@ fn a_site_that_ends_leaves_one_writer_and_the_newest_state() {
         lease >= planned["least_lease_ms"].as_f64().unwrap() && gap > lease && gap < 1_000.0,
         "{planned}"
     );
-    nothing_is_left("end");
+    no_file_is_left("end");
     let shown = sites(
         "end",
         &["--show", &kept.join("sites.json").display().to_string()],
@@ -128,21 +104,12 @@ fn a_killed_run_leaves_neither_network_nor_processes() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let since = Instant::now();
     let folder = format!("/run/bumpless-wan-{}.d/pair.toml", name("killed"));
-    while !Path::new(&folder).exists() && since.elapsed() < Duration::from_secs(20) {
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("the pair's file", || Path::new(&folder).exists());
     run.kill().unwrap();
     run.wait().unwrap();
-    let down = || {
-        Command::new(env!("CARGO_BIN_EXE_bumpless"))
-            .args(["wan", "down", "--name", &name("killed")])
-            .output()
-            .unwrap()
-    };
-    down();
-    nothing_is_left("killed");
+    wan("down", "killed").output().unwrap();
+    no_file_is_left("killed");
 }
 
 fn what_cannot_be_is_refused_before_anything_is_made() {
@@ -156,7 +123,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         for word in words {
             assert!(all.contains(word), "{word}: {all}");
         }
-        nothing_is_left("wrong");
+        no_file_is_left("wrong");
     };
     refused(
         &["--sites", "left=nowhere,right=b00a,witness=centre-1"],

@@ -1,71 +1,34 @@
 //! A slice of the study of failovers: an outage of TCP and one of TCP under iPRP, and nothing is left behind.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
 
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wan::{Gone, is_gone, no_file_is_left, running, said, signal, status, until, wan};
 
 /// Arguments of a study of this test alone, over a small network.
 fn study(test: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-    let name = format!("t{}-{test}", std::process::id());
+    let mut command = wan("study", test);
     command
-        .args(["wan", "study", "--name", &name, "--backbone-pairs", "3"])
+        .args(["--backbone-pairs", "3"])
         .args(["--backups", "ethernet", "--transports", "tcp,redundant-tcp"])
         .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
+        .args(["--background", "500"])
         .args(more);
     command
 }
 
-/// Ends the network of a test that has failed; otherwise it is gone already.
-struct Gone(&'static str);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let name = format!("t{}-{}", std::process::id(), self.0);
-        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-            .args(["wan", "down", "--name", &name])
-            .output();
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-/// What the network of a test's study is, while it is up.
-fn status(test: &str) -> Option<Value> {
-    let name = format!("t{}-{test}", std::process::id());
-    let told = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-        .args(["wan", "status", "--json", "--name", &name])
-        .output()
-        .unwrap();
-    let told: Value = serde_json::from_slice(&told.stdout).ok()?;
-    (told["schema"] == "bumpless.wan-status/1").then_some(told)
-}
-
-fn no_file_is_left(test: &str) {
-    for ending in ["d", "json", "lock", "part"] {
-        let file = format!("/run/bumpless-wan-t{}-{test}.{ending}", std::process::id());
-        assert!(!Path::new(&file).exists(), "{file}");
-    }
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// The run of a transport with an outage.
-fn run<'a>(study: &'a Value, transport: &str) -> &'a Value {
+/// The run of a transport with an outage, beside so many messages of others.
+fn run<'a>(study: &'a Value, transport: &str, background: u64) -> &'a Value {
     let mut runs = study["runs"].as_array().unwrap().iter();
-    let found = runs.find(|run| run["transport"] == transport && !run["cut_ns"].is_null());
+    let is_it = |run: &&Value| {
+        run["transport"] == transport && !run["cut_ns"].is_null() && run["background"] == background
+    };
+    let found = runs.find(is_it);
     found.unwrap_or_else(|| panic!("no outage of {transport}: {study}"))
 }
 
@@ -86,6 +49,41 @@ fn through(run: &Value) -> Vec<u64> {
     through
 }
 
+/// Background traffic went from all substations, came, and took what its ways take.
+fn carried(told: &Value) {
+    let [traffic] = &told["background"].as_array().unwrap()[..] else {
+        panic!("{told}");
+    };
+    assert_eq!(traffic["each_second"], 500);
+    assert_eq!(traffic["substations"], 39);
+    let number = |of: &str, key: &str| traffic[of][key].as_u64().unwrap();
+    let (sent, came) = (number("clear", "sent"), number("clear", "received"));
+    // How many a busy machine sends is not the test's business.
+    let asked = 500.0 * traffic["seconds"].as_f64().unwrap();
+    let all = sent + number("behind", "sent");
+    assert!(sent > 100 && all as f64 <= asked + 1.0, "{traffic}");
+    assert!(came <= sent && came * 10 >= sent * 9, "{traffic}");
+    // An outage loses what is sent behind it, and nothing else does as much.
+    assert!(
+        number("behind", "received") < number("behind", "sent"),
+        "{traffic}"
+    );
+    let course = traffic["course"].as_array().unwrap();
+    let of = |place: usize| {
+        course
+            .iter()
+            .map(|it| it[place].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    // Each second has what was sent over whichever ways.
+    let all_came = came + number("behind", "received");
+    assert_eq!((of(0), of(1)), (all, all_came), "{traffic}");
+    assert_eq!(traffic["reckoned"], false, "{traffic}");
+    if told["network"]["delays"] != "lacking" {
+        assert!(traffic["p50_us"].as_u64().unwrap() > 300, "{traffic}");
+    }
+}
+
 fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     need_namespaces();
     let _gone = Gone("whole");
@@ -100,7 +98,11 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     assert_eq!(told["schema"], "bumpless.wan-study/1");
     assert_eq!(told["complete"], true);
     let runs = told["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 4, "both ways alone, and two outages");
+    assert_eq!(
+        runs.len(),
+        8,
+        "both ways alone and two outages, without and with background traffic"
+    );
     assert!(runs.iter().all(|run| run["error"].is_null()), "{told}");
     // The network's way and the backup are as they should be, at least.
     for run in runs.iter().filter(|run| run["cut_ns"].is_null()) {
@@ -116,22 +118,27 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
             "{least}: {run}"
         );
     }
-    let tcp = run(&told, "tcp");
-    let slowest = *through(tcp).last().unwrap();
-    assert!(slowest >= 45_000, "no outage was felt: {tcp}");
-    assert!(tcp["switched_ns"].is_u64(), "{tcp}");
-    let ours = run(&told, "redundant-tcp");
-    let trips = through(ours);
-    assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
-    assert!(ours["switched_ns"].is_null(), "{ours}");
-    let promise = &told["promises"][0];
-    assert!(promise["count"].as_u64().unwrap() >= 15, "{promise}");
-    // Whether this machine was quick enough is not the test's business; that it is told is.
-    assert_eq!(
-        done.status.code(),
-        Some(i32::from(promise["held"] == false))
+    for background in [0, 500] {
+        let tcp = run(&told, "tcp", background);
+        let slowest = *through(tcp).last().unwrap();
+        assert!(slowest >= 45_000, "no outage was felt: {tcp}");
+        assert!(tcp["switched_ns"].is_u64(), "{tcp}");
+        let ours = run(&told, "redundant-tcp", background);
+        let trips = through(ours);
+        assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
+        assert!(ours["switched_ns"].is_null(), "{ours}");
+    }
+    carried(&told);
+    let promises = told["promises"].as_array().unwrap();
+    let count = |it: &Value| it["count"].as_u64().unwrap();
+    assert!(
+        promises.len() == 2 && promises.iter().all(|it| count(it) >= 15),
+        "{told}"
     );
-    let shown = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+    // Whether this machine was quick enough is not the test's business; that it is told is.
+    let broken = promises.iter().any(|it| it["held"] == false);
+    assert_eq!(done.status.code(), Some(i32::from(broken)));
+    let shown = Command::new(BUMPLESS)
         .args(["wan", "study", "--show"])
         .arg(Path::new(output).join("study.json"))
         .output()
@@ -148,25 +155,14 @@ fn started(test: &str) -> (Child, Vec<u64>) {
     let mut study = study(test, &["--seconds", "60", "--json"]);
     let study = study.stdout(Stdio::piped()).stderr(Stdio::null());
     let study = study.spawn().unwrap();
+    let own = u64::from(study.id());
     let pids = || -> Vec<u64> {
-        let told = status(test).unwrap_or_default();
-        let programs = told["programs"].as_array().into_iter().flatten();
-        let daemons = programs.filter(|it| it["pid"] != u64::from(study.id()));
-        daemons.filter_map(|it| it["pid"].as_u64()).collect()
+        let all = running(test).unwrap_or_default();
+        all.into_iter().filter(|pid| *pid != own).collect()
     };
     until("five daemons", || pids().len() == 5);
     let pids = pids();
     (study, pids)
-}
-
-fn is_gone(pid: u64) -> bool {
-    !Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn signal(process: &Child, name: &str) {
-    let pid = process.id().to_string();
-    let sent = Command::new("kill").args([name, &pid]).status();
-    assert!(sent.unwrap().success());
 }
 
 fn a_study_that_is_stopped_or_killed_leaves_nothing() {
@@ -200,7 +196,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         (["--chain-routers", "0"], "--chain-routers"),
         (["--show", "/no/such"], "cannot read /no/such"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        let mut command = Command::new(BUMPLESS);
         let output = command.args(["wan", "study"]).args(wrong).output().unwrap();
         assert!(!output.status.success(), "{wrong:?}");
         assert!(

@@ -1,28 +1,30 @@
 //! The wide-area network on this machine: it comes up, carries packets, is cut, and leaves nothing behind.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bumpless_testing::{need_namespaces, need_program};
 use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wan::{is_gone, name, no_file_is_left, said, send, signal, until, wan};
 
 /// A network of this process, which is gone when the test ends.
-struct Grid(String);
+struct Grid(&'static str);
 
 impl Grid {
-    fn new(test: &str) -> Self {
+    fn new(test: &'static str) -> Self {
         need_namespaces();
         need_program("ping", "iputils-ping");
-        Self(format!("t{}-{test}", std::process::id()))
+        Self(test)
     }
 
     fn command(&self, action: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-        command
-            .args(["wan", action, "--name", &self.0])
-            .args(arguments);
+        let mut command = wan(action, self.0);
+        command.args(arguments);
         command
     }
 
@@ -62,10 +64,7 @@ impl Grid {
     }
 
     fn nothing_is_left(&self) {
-        for ending in ["lock", "json", "part", "d"] {
-            let file = format!("/run/bumpless-wan-{}.{ending}", self.0);
-            assert!(!Path::new(&file).exists(), "{file}");
-        }
+        no_file_is_left(self.0);
     }
 }
 
@@ -73,19 +72,6 @@ impl Drop for Grid {
     fn drop(&mut self) {
         let _ = self.command("down", &[]).output();
     }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-fn kill(pid: u64) {
-    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-    assert!(killed.unwrap().success());
-}
-
-fn runs(pid: u64) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The processes that a process has started.
@@ -97,21 +83,13 @@ fn children(pid: u64) -> Vec<u64> {
         .collect()
 }
 
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 fn a_network_carries_packets_is_cut_and_healed_and_goes() {
     let grid = Grid::new("whole");
     let status = grid.up(&[]);
     assert_eq!(status["nodes"], 92);
     let far = grid.address("s02-1-1");
     assert!(grid.answers(&far));
-    let way = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+    let way = Command::new(BUMPLESS)
         .args([
             "wan",
             "path",
@@ -197,11 +175,183 @@ fn what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one() {
         grid.nothing_is_left();
     }
     let pid = grid.up(&[])["pid"].as_u64().unwrap();
-    kill(pid);
-    until("the process is gone", || !runs(pid));
+    send(pid, "-KILL");
+    until("the process is gone", || is_gone(pid));
     assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
     grid.nothing_is_left();
     grid.up(&[]);
+}
+
+/// A packet of a capture: when, at which interface, whether it came (1) or left (2), and its ICMP type.
+type Seen = (u64, String, u32, u8);
+
+/// Every packet of a capture that has ended, which must be whole: blocks of pcapng, each with its length at both ends.
+fn captured(file: &Path) -> Vec<Seen> {
+    let bytes = std::fs::read(file).unwrap();
+    let (packets, read) = packets_of(&bytes);
+    assert_eq!(read, bytes.len(), "the last block is cut");
+    packets
+}
+
+/// Every packet of a capture that goes on or was killed: its last block may be cut.
+fn captured_so_far(file: &Path) -> Vec<Seen> {
+    packets_of(&std::fs::read(file).unwrap()).0
+}
+
+/// Packets in whole blocks, and how many bytes these are.
+fn packets_of(bytes: &[u8]) -> (Vec<Seen>, usize) {
+    let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let (mut names, mut packets, mut at) = (Vec::new(), Vec::new(), 0);
+    while at + 12 <= bytes.len() {
+        let length = word(at + 4) as usize;
+        if at + length > bytes.len() {
+            break;
+        }
+        assert_eq!(
+            word(at + length - 4) as usize,
+            length,
+            "at {at} of {}",
+            bytes.len()
+        );
+        match word(at) {
+            // An interface: its name is the first option.
+            1 => {
+                let name = &bytes[at + 20..][..usize::from(bytes[at + 18])];
+                names.push(String::from_utf8(name.to_vec()).unwrap());
+            }
+            6 => {
+                let time = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+                let kept = word(at + 20) as usize;
+                let frame = &bytes[at + 28..][..kept];
+                let flags = word(at + 28 + kept.next_multiple_of(4) + 4);
+                // IPv4 and ICMP.
+                if frame[12..14] == [8, 0] && frame[23] == 1 {
+                    packets.push((time, names[word(at + 8) as usize].clone(), flags, frame[34]));
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    packets.sort();
+    (packets, at)
+}
+
+/// A capture that has begun.
+fn capturing(grid: &Grid, file: &Path, more: &[&str]) -> Child {
+    let mut capture = grid.command("capture", more);
+    capture.arg("--json").arg("--output").arg(file);
+    let capture = capture.stdout(Stdio::piped()).stderr(Stdio::null());
+    let capture = capture.spawn().unwrap();
+    until("the capture has begun", || {
+        std::fs::metadata(file).is_ok_and(|it| it.len() > 0)
+    });
+    capture
+}
+
+/// What a capture says at its end.
+fn ended(capture: Child) -> Value {
+    let done = capture.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", said(&done));
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(told["schema"], "bumpless.wan-capture/1");
+    told
+}
+
+fn a_capture_has_what_passes_and_is_whole_however_it_ends() {
+    let grid = Grid::new("capture");
+    grid.up(&[]);
+    let far = grid.address("s02-1-1");
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let places = ["centre-1", "s02-1-1:c02-1-1"];
+
+    let capture = capturing(&grid, &file("asked"), &places);
+    // What came while it did not run is in the file, although it is asked to end before it could read that.
+    signal(&capture, "-STOP");
+    assert!(grid.answers(&far));
+    signal(&capture, "-INT");
+    signal(&capture, "-CONT");
+    let told = ended(capture);
+    assert_eq!(
+        (&told["ended"], &told["dropped"]),
+        (&"asked".into(), &0.into()),
+        "{told}"
+    );
+    assert_eq!(told["interfaces"][0]["packets"], 2, "{told}");
+    let seen = captured(&file("asked"));
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|(_, at, flags, kind)| (&**at, *flags, *kind))
+        .collect();
+    // The question leaves and comes, and so does the answer.
+    assert_eq!(
+        seen,
+        [
+            ("centre-1:eth1", 2, 8),
+            ("s02-1-1:eth1", 1, 8),
+            ("s02-1-1:eth1", 2, 0),
+            ("centre-1:eth1", 1, 0)
+        ]
+    );
+
+    let long = [
+        "centre-1", "--", "ping", "-q", "-i", "0.002", "-s", "1400", &far,
+    ];
+    let talk = || {
+        let mut talk = grid.command("exec", &long);
+        talk.stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut talking = talk();
+    let capture = capturing(&grid, &file("full"), &["centre-1", "--max-mib", "1"]);
+    let told = ended(capture);
+    assert_eq!(told["ended"], "size", "{told}");
+    let length = std::fs::metadata(file("full")).unwrap().len();
+    assert!((1 << 19..=1 << 20).contains(&length), "{length}");
+    assert_eq!(told["bytes"], length);
+    assert!(captured(&file("full")).len() > 300);
+    let capture = capturing(
+        &grid,
+        &file("time"),
+        &["centre-1", "--seconds", "1", "--packet-bytes", "60"],
+    );
+    assert_eq!(ended(capture)["ended"], "time");
+    assert!(!captured(&file("time")).is_empty());
+
+    let mut killed = capturing(&grid, &file("killed"), &places);
+    until("something is captured", || {
+        !captured_so_far(&file("killed")).is_empty()
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(!captured_so_far(&file("killed")).is_empty());
+    talking.kill().unwrap();
+    talking.wait().unwrap();
+
+    let refused = |more: &[&str], name: &str, words: &str| {
+        let mut capture = grid.command("capture", more);
+        let done = capture.arg("--output").arg(file(name)).output().unwrap();
+        assert!(
+            !done.status.success() && said(&done).contains(words),
+            "{}",
+            said(&done)
+        );
+    };
+    let capture = capturing(&grid, &file("silent"), &["centre-2", "--seconds", "1"]);
+    let told = ended(capture);
+    let interfaces = told["interfaces"].as_array().unwrap();
+    assert!(
+        !interfaces.is_empty() && interfaces.iter().all(|it| it["packets"] == 0),
+        "what nothing passed is told, too: {told}"
+    );
+    refused(&["centre-1"], "full", "new file");
+    refused(&["nobody", "centre-1:s02-1-1"], "new", "no link is between");
+    assert!(!file("new").exists());
+    let capture = capturing(&grid, &file("network"), &places);
+    grid.done("down", &[]);
+    assert_eq!(ended(capture)["ended"], "network");
+    captured(&file("network"));
+    grid.nothing_is_left();
 }
 
 fn routing_daemons_find_another_way_and_end_with_the_network() {
@@ -219,8 +369,8 @@ fn routing_daemons_find_another_way_and_end_with_the_network() {
     grid.done("cut", &["b00b:b01a"]);
     until("another way", || grid.answers(&far));
     grid.done("heal", &["b00b:b01a"]);
-    kill(pid);
-    until("daemons are gone", || daemons.iter().all(|&it| !runs(it)));
+    send(pid, "-KILL");
+    until("daemons are gone", || daemons.iter().all(|&it| is_gone(it)));
     assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
     grid.nothing_is_left();
     let refused = grid.wan(
@@ -230,9 +380,54 @@ fn routing_daemons_find_another_way_and_end_with_the_network() {
     assert!(said(&refused).contains("IPv4"), "{}", said(&refused));
 }
 
+/// Routing daemons that have their files in the folder of a network, whoever their parent is.
+fn daemons(grid: &Grid) -> Vec<u64> {
+    let folder = format!("/run/bumpless-wan-{}.d/", name(grid.0));
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    let of_it = |pid: &u64| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.starts_with(b"bird") && String::from_utf8_lossy(&words).contains(&folder)
+    };
+    pids.filter(of_it).collect()
+}
+
+fn daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it() {
+    let grid = Grid::new("ospf-killed");
+    need_program("bird", "bird2");
+    // As soon as the first router has its daemon, between, and while all agree on their routes.
+    for count in [1, 20, 51] {
+        for kills_holder in [false, true] {
+            let arguments = ["--backbone-pairs", "3", "--routing", "ospf"];
+            let mut up = grid.command("up", &arguments);
+            let up = up.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut up = up.spawn().unwrap();
+            until("daemons", || daemons(&grid).len() >= count);
+            let [holder] = children(up.id().into())[..] else {
+                panic!("one process holds the network");
+            };
+            send(if kills_holder { holder } else { up.id().into() }, "-KILL");
+            assert!(!up.wait().unwrap().success());
+            until("the holder is gone", || is_gone(holder));
+            until("daemons are gone", || daemons(&grid).is_empty());
+            match kills_holder {
+                true => grid.done("down", &[]),
+                // The next start finds nothing in its way.
+                false => {
+                    grid.up(&[]);
+                    grid.done("down", &[])
+                }
+            };
+            grid.nothing_is_left();
+        }
+    }
+}
+
 bumpless_testing::tests!(
     a_network_carries_packets_is_cut_and_healed_and_goes,
     addresses_of_version_6_are_reached_too,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
+    a_capture_has_what_passes_and_is_whole_however_it_ends,
     routing_daemons_find_another_way_and_end_with_the_network,
+    daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it,
 );

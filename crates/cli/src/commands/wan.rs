@@ -1,5 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
+mod capture;
+mod kept;
 mod network;
 mod programs;
 mod sites;
@@ -45,6 +47,7 @@ enum Action {
     Cut(network::Links),
     /// Make links carry everything again
     Heal(network::Links),
+    Capture(capture::Capture),
     Study(Box<study::Run>),
     Programs(Box<programs::Run>),
     Sites(Box<sites::Run>),
@@ -155,6 +158,10 @@ impl Wan {
             Action::Heal(links) => {
                 let json = links.json;
                 links.heal().map_err(|failure| failure.in_json(json))
+            }
+            Action::Capture(capture) => {
+                let json = capture.json;
+                capture.run().map_err(|failure| failure.in_json(json))
             }
             Action::Study(study) => {
                 let json = study.json;

@@ -19,10 +19,10 @@ const NOT_STARTED: u8 = 126;
 
 /// Which network is meant.
 #[derive(Debug, Args)]
-struct Name {
+pub struct Name {
     /// Its name: several networks can be up, beside each other
     #[arg(long = "name", value_name = "NAME", default_value = "grid")]
-    name: String,
+    pub name: String,
 }
 
 impl Name {
@@ -30,7 +30,8 @@ impl Name {
         Place::new(&self.name).map_err(Failure::usage)
     }
 
-    fn running(&self) -> Result<(Running, Topology), Failure> {
+    /// The network of this name, which must be up.
+    pub fn running(&self) -> Result<(Running, Topology), Failure> {
         let running = self.place()?.running().map_err(Failure::refused)?;
         let name = &self.name;
         let running = running.ok_or_else(|| {
@@ -60,7 +61,8 @@ pub struct Up {
     pub json: bool,
 }
 
-fn routing(text: &str) -> Result<Routing, String> {
+/// Who decides where packets go.
+pub fn routing(text: &str) -> Result<Routing, String> {
     Routing::named(text).ok_or_else(|| "give fixed or ospf".to_owned())
 }
 

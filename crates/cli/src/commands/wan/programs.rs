@@ -2,17 +2,14 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use bumpless_bench::output_folder::OutputFolder;
 use bumpless_lab::programs::{self, Programs, ProgramsOptions};
-use bumpless_wan::address::Pool;
-use bumpless_wan::emulation::{Line, Place};
+use bumpless_wan::emulation::{Line, Place, Routing};
 use clap::Args;
 
-use super::Network;
-use super::study::{line, time_as_seed};
-use crate::output::{self, Failure, INTERRUPTED, Outcome};
+use super::kept::{self, Keeping};
+use super::{Network, network};
+use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
 /// Have real programs of many substations talk to two control centres, while routers and the primary centre die
@@ -28,6 +25,9 @@ pub struct Run {
     /// Name of the network meanwhile
     #[arg(long, default_value = "programs")]
     name: String,
+    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    routing: Routing,
     /// An interpreter of Python that has c104 and pymodbus
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
@@ -44,7 +44,7 @@ pub struct Run {
     #[arg(long, value_name = "N", default_value = "10", value_parser = ["1", "2", "5", "10", "25", "50", "100"])]
     frames: String,
     /// What the second way of each host is like: ethernet or lte
-    #[arg(long, value_name = "KIND", default_value = "lte", value_parser = line)]
+    #[arg(long, value_name = "KIND", default_value = "lte", value_parser = kept::line)]
     backup: Line,
     /// What all chance is drawn from; the time if left out
     #[arg(long)]
@@ -63,34 +63,16 @@ pub struct Run {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let folder = self.output.as_deref().map(OutputFolder::find);
-        let folder = folder.transpose().map_err(Failure::refused)?;
-        let found = match &self.show {
-            Some(file) => programs::read(file).map_err(Failure::refused)?,
-            None => self.measure()?,
+        let keeping = Keeping {
+            output: self.output.as_deref(),
+            show: self.show.as_deref(),
+            json: self.json,
         };
-        if self.json {
-            output::print_line(serde_json::to_string(&found).map_err(Failure::refused)?);
-        } else {
-            output::print_line(programs::text(&found));
-        }
-        // What was measured is told, whatever becomes of the files.
-        if let Some(folder) = &folder {
-            programs::write(&found, folder).map_err(Failure::refused)?;
-        }
-        Ok(ExitCode::from(match (found.held(), found.complete) {
-            (false, _) => 1,
-            (true, false) => INTERRUPTED,
-            (true, true) => 0,
-        }))
+        kept::run(keeping, || self.measure())
     }
 
     fn measure(&self) -> Result<Programs, Failure> {
-        if self.network.pool != Pool::V4 {
-            return Err(Failure::usage(
-                "the programs have addresses of their own; leave --pool out",
-            ));
-        }
+        kept::without_pool(&self.network, "the command has")?;
         if self.network.file.is_some() {
             return Err(Failure::usage(
                 "what dies is found by the names of a generated network; leave --file out, and say --backbone-pairs, --loop-pairs and --chain-routers",
@@ -100,6 +82,7 @@ impl Run {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,
             topology: self.network.topology()?,
+            routing: self.routing,
             backbone_pairs: self.network.backbone_pairs,
             python: self.python.clone(),
             substations: usize::from(self.substations),
@@ -107,7 +90,7 @@ impl Run {
             every_ms: self.every_ms,
             frames_each_second: self.frames.parse().map_err(Failure::usage)?,
             backup: self.backup,
-            seed: self.seed.unwrap_or_else(time_as_seed),
+            seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: stop::stop_flag()?,
         };
         let tell = |what: &str| output::warn(format_args!("{what}"));

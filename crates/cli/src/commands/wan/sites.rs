@@ -2,19 +2,16 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use bumpless_base::Duration;
-use bumpless_bench::output_folder::OutputFolder;
-use bumpless_lab::sites::{self, Ending, Sites, SitesOptions, SitesResult, run_sites};
-use bumpless_wan::address::Pool;
+use bumpless_lab::sites::{Ending, Sites, SitesOptions, SitesResult, run_sites};
 use bumpless_wan::emulation::Place;
 use clap::Args;
 
 use super::Network;
-use super::study::time_as_seed;
-use crate::output::{self, Failure, INTERRUPTED, Outcome};
+use super::kept::{self, Keeping};
+use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
 /// End sites of a pair that is spread over the network, again and again, and judge it by what the field device saw
@@ -88,34 +85,16 @@ fn span(ms: f64) -> Duration {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let folder = self.output.as_deref().map(OutputFolder::find);
-        let folder = folder.transpose().map_err(Failure::refused)?;
-        let result = match &self.show {
-            Some(file) => sites::read(file).map_err(Failure::refused)?,
-            None => self.end_sites()?,
+        let keeping = Keeping {
+            output: self.output.as_deref(),
+            show: self.show.as_deref(),
+            json: self.json,
         };
-        if self.json {
-            output::print_line(serde_json::to_string(&result).map_err(Failure::refused)?);
-        } else {
-            output::print_line(sites::text(&result));
-        }
-        // What was seen is told, whatever becomes of the files.
-        if let Some(folder) = &folder {
-            sites::write(&result, folder).map_err(Failure::refused)?;
-        }
-        Ok(ExitCode::from(match (result.held, result.is_complete()) {
-            (false, _) => 1,
-            (true, false) => INTERRUPTED,
-            (true, true) => 0,
-        }))
+        kept::run(keeping, || self.end_sites())
     }
 
     fn end_sites(&self) -> Result<SitesResult, Failure> {
-        if self.network.pool != Pool::V4 {
-            return Err(Failure::usage(
-                "the pair has addresses of its own; leave --pool out",
-            ));
-        }
+        kept::without_pool(&self.network, "the pair has")?;
         let topology = self.network.topology()?;
         let mut sites = Sites::of(&topology).map_err(Failure::usage)?;
         for (name, site) in &self.sites {
@@ -140,7 +119,7 @@ impl Run {
                 true => Ending::ALL.to_vec(),
                 false => self.endings.clone(),
             },
-            seed: self.seed.unwrap_or_else(time_as_seed),
+            seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: Arc::clone(&stop::stop_flag()?),
         };
         // A line for each tenth.

@@ -1,25 +1,23 @@
 //! `bumpless wan study`: the fifth paper's study of failovers.
 
-use std::env;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 
-use bumpless_bench::output_folder::OutputFolder;
 use bumpless_lab::study::{self, Study, StudyOptions};
-use bumpless_wan::address::Pool;
-use bumpless_wan::emulation::{Line, Place};
+use bumpless_wan::emulation::{Line, Place, Routing};
 use clap::Args;
 
-use super::Network;
-use crate::output::{self, Failure, INTERRUPTED, Outcome};
+use super::kept::{self, Keeping};
+use super::{Network, network};
+use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
 /// Measure failovers over the network, with every transport that this machine has and with ours (fifth paper, V)
 ///
 /// Messages of 1,000 bytes every 50 ms, echoed, between a control centre and substations; the way dies at random after a
-/// quarter to a half of a run, without anybody being told, and is back after as long. It takes root, and leaves nothing.
+/// quarter to a half of a run, without anybody being told, and is back after as long. All of it is measured without background
+/// traffic and beside it. It takes root, and leaves nothing.
 /// Exit status 0 only if everything planned was measured and every promise of ours held.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -28,6 +26,9 @@ pub struct Run {
     /// Name of the network meanwhile
     #[arg(long, default_value = "study")]
     name: String,
+    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    routing: Routing,
     /// Runs of each case
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
@@ -37,6 +38,9 @@ pub struct Run {
     /// Runs side by side at most, each with a substation of its own
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=60))]
     side_by_side: u32,
+    /// Make all runs once more beside so many messages of others a second, from all substations to the control centre; 0: do not
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    background: u32,
     /// Only these transports, such as tcp,redundant-tcp
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport)]
     transports: Vec<String>,
@@ -44,8 +48,11 @@ pub struct Run {
     #[arg(long, value_name = "DIRECTORY")]
     peers_dir: Option<PathBuf>,
     /// Only with this backup: ethernet or lte
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = line)]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kept::line)]
     backups: Vec<Line>,
+    /// Capture the first run of each case without background traffic at both ends, into this directory; it takes processor time
+    #[arg(long, value_name = "DIRECTORY")]
+    captures: Option<PathBuf>,
     /// What all chance is drawn from; the time if left out
     #[arg(long)]
     seed: Option<u64>,
@@ -70,52 +77,46 @@ fn transport(text: &str) -> Result<String, String> {
     }
 }
 
-/// A kind of backup.
-pub fn line(text: &str) -> Result<Line, String> {
-    match text {
-        "ethernet" => Ok(Line::Ethernet),
-        "lte" => Ok(Line::Lte),
-        _ => Err("give ethernet or lte".to_owned()),
-    }
+/// Whether a directory has a file that a capture may be.
+fn has_captures(folder: &Path) -> bool {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = files.map(|it| it.path());
+    names.any(|it| it.extension().is_some_and(|it| it == "pcapng"))
 }
 
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let json = self.json;
-        let folder = self.output.as_deref().map(OutputFolder::find);
-        let folder = folder.transpose().map_err(Failure::refused)?;
-        let study = match &self.show {
-            Some(file) => study::read(file).map_err(Failure::refused)?,
-            None => self.measure()?,
+        let keeping = Keeping {
+            output: self.output.as_deref(),
+            show: self.show.as_deref(),
+            json: self.json,
         };
-        if json {
-            output::print_line(serde_json::to_string(&study).map_err(Failure::refused)?);
-        } else {
-            output::print_line(study::text(&study));
-        }
-        // What was measured is told, whatever becomes of the files.
-        if let Some(folder) = &folder {
-            study::write(&study, folder).map_err(Failure::refused)?;
-        }
-        Ok(ExitCode::from(match (study.held(), study.complete) {
-            (false, _) => 1,
-            (true, false) => INTERRUPTED,
-            (true, true) => 0,
-        }))
+        kept::run(keeping, || self.measure())
     }
 
     fn measure(&self) -> Result<Study, Failure> {
-        if self.network.pool != Pool::V4 {
-            return Err(Failure::usage(
-                "a study has addresses of its own; leave --pool out",
-            ));
-        }
+        kept::without_pool(&self.network, "a study has")?;
         let topology = self.network.topology()?;
+        if let Some(folder) = &self.captures {
+            fs::create_dir_all(folder).map_err(|error| {
+                Failure::refused(format_args!(
+                    "cannot make {}: {error}; give another directory with --captures",
+                    folder.display()
+                ))
+            })?;
+            if has_captures(folder) {
+                return Err(Failure::refused(format_args!(
+                    "{} has captures already, and none is written over; give another directory with --captures",
+                    folder.display()
+                )));
+            }
+        }
         let options = StudyOptions {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,
             topology,
+            routing: self.routing,
             transports: self.transports.clone(),
             peers: self.peers_dir.clone(),
             backups: match self.backups.is_empty() {
@@ -125,7 +126,9 @@ impl Run {
             runs: self.runs,
             seconds: self.seconds,
             side_by_side: self.side_by_side as usize,
-            seed: self.seed.unwrap_or_else(time_as_seed),
+            background: self.background,
+            captures: self.captures.clone(),
+            seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: stop::stop_flag()?,
         };
         // A line for each tenth.
@@ -138,10 +141,4 @@ impl Run {
         };
         study::run_study(&options, &tell).map_err(Failure::refused)
     }
-}
-
-/// A seed that nobody has given.
-pub fn time_as_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs() ^ u64::from(now.subsec_nanos()))
 }

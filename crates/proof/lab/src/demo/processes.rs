@@ -47,14 +47,29 @@ impl Process {
     ///
     /// # Errors
     /// If the program cannot be started.
-    pub fn spawn(mut command: Command, directory: &Path, name: &str) -> io::Result<Self> {
+    pub fn spawn(command: Command, directory: &Path, name: &str) -> io::Result<Self> {
         let words = directory.join(format!("{name}.out"));
-        let out = File::options().create(true).append(true).open(&words)?;
+        let out = appended(&words)?;
+        Self::launch(command, (out.try_clone()?, out), (name, words))
+    }
+
+    /// The same, but what it says for people goes to `NAME.err`, of which its last words are; `NAME.out` is for programs.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn spawn_apart(command: Command, directory: &Path, name: &str) -> io::Result<Self> {
+        let out = appended(&directory.join(format!("{name}.out")))?;
+        let words = directory.join(format!("{name}.err"));
+        Self::launch(command, (out, appended(&words)?), (name, words))
+    }
+
+    fn launch(
+        mut command: Command,
+        (out, err): (File, File),
+        (name, words): (&str, PathBuf),
+    ) -> io::Result<Self> {
         let parent = Some(getpid());
-        command
-            .stdin(Stdio::null())
-            .stdout(out.try_clone()?)
-            .stderr(out);
+        command.stdin(Stdio::null()).stdout(out).stderr(err);
         // A Ctrl-C at the terminal is for the demonstration, which then ends its processes in order.
         command.process_group(0);
         // SAFETY: between fork and exec only async-signal-safe calls are made (prctl, getppid), and
@@ -123,6 +138,10 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn appended(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
 }
 
 fn tail(path: &Path) -> io::Result<String> {

@@ -1,5 +1,7 @@
 //! What was seen, as figures: rows of tables, courses over time, promises.
 
+use std::collections::BTreeMap;
+
 use super::plan::Outage;
 use super::protocol::Protocol;
 use super::result::{Course, Pass, Programs, Row};
@@ -82,8 +84,11 @@ fn row(
     });
     let back: Option<Vec<u64>> = back.collect();
     let ends = view.seen.connections.iter();
-    let ends =
-        ends.filter(|(site, at, up)| is_of(*site) && !up && (dead.cut..dead.next).contains(at));
+    let ends: Vec<u64> = ends
+        .filter(|(site, at, up)| is_of(*site) && !up && (dead.cut..dead.next).contains(at))
+        .map(|(_, at, _)| *at)
+        .collect();
+    let crashes = &view.seen.crashes;
     Some(Row {
         pass: view.pass,
         outage: dead.outage,
@@ -97,7 +102,12 @@ fn row(
         p99_us: percentile(99),
         max_us: took.last().copied(),
         silence_ms: silences.max().unwrap_or_default() / MS,
-        ended: ends.count(),
+        ended: ends.len(),
+        ended_by_crash: ends.iter().filter(|at| crashes.contains(at)).count(),
+        crashes: crashes
+            .iter()
+            .filter(|at| (dead.cut..dead.next).contains(at))
+            .count(),
         back_ms: back.map(|it| it.into_iter().max().unwrap_or_default() / MS),
     })
 }
@@ -179,6 +189,16 @@ fn promise(outage: Outage, protocol: Protocol, rows: &[&Row]) -> Promise {
         _ => "both centres",
     };
     let silence = rows.iter().map(|row| row.silence_ms).max().unwrap_or(0);
+    // Both rows of a centre have those of its program.
+    let by_centre: BTreeMap<&str, usize> =
+        rows.iter().map(|row| (&*row.centre, row.crashes)).collect();
+    let crashed = match by_centre.values().sum::<usize>() {
+        0 => String::new(),
+        crashes => format!(
+            "; the program itself crashed {crashes} times, which ended {} of these connections, and what it had asked then is not counted",
+            sum(|it| it.ended_by_crash)
+        ),
+    };
     Promise {
         says: format!(
             "{protocol} under iPRP, {} dies: {centres} lose none of the {}, and no connection ends",
@@ -187,7 +207,7 @@ fn promise(outage: Outage, protocol: Protocol, rows: &[&Row]) -> Promise {
         )
         .replace("the second centre lose", "the second centre loses"),
         seen: format!(
-            "{sent} sent, {lost} lost, {ended} connections ended, longest silence {silence} ms"
+            "{sent} sent, {lost} lost, {ended} connections ended, longest silence {silence} ms{crashed}"
         ),
         count: sent,
         above: lost + ended,
@@ -268,6 +288,30 @@ mod tests {
         );
         assert_eq!([at(4_000), at(4_250)], [1, 2]);
         assert_eq!(course.outages, [(Outage::Loop, 1_000, 3_000)]);
+    }
+
+    #[test]
+    fn a_crash_that_ends_connections_breaks_a_promise_and_is_told() {
+        let mut seen = Seen::default();
+        for site in 0..2 {
+            let (sent, done) = (2_000 * MS, Some(2_001 * MS));
+            seen.exchanges.push(Exchange { site, sent, done });
+            seen.connections.push((site, 2_500 * MS, false));
+        }
+        seen.crashes.push(2_500 * MS);
+        let programs = Programs {
+            rows: rows(&view(&seen), &DEAD, &[true, false]),
+            ..Programs::default()
+        };
+        let of = |row: &Row| (row.ended, row.ended_by_crash, row.crashes);
+        assert_eq!(
+            programs.rows.iter().map(of).collect::<Vec<_>>(),
+            [(1, 1, 1); 2]
+        );
+        let promise = &promises(&programs)[0];
+        assert!(!promise.held && promise.above == 2, "{promise:?}");
+        let told = "crashed 1 times, which ended 2 of these connections";
+        assert!(promise.seen.contains(told), "{promise:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ prints a line for each thing that it sees, with nanoseconds of CLOCK_BOOTTIME:
     q SITE SENT DONE OK     a question or an order was sent, and was answered (1), or given up (0)
     r SITE AT               a value came that the substation reports by itself
     s SITE AT UP            a connection is there (1), or is gone (0)
+    x AT SIGNAL             the library crashed, with all connections; it begins again after a second
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import ctypes
 import itertools
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -21,6 +23,8 @@ import time
 
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
+# What kills a process by a fault of its own: a library's in compiled code.
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 
 def now():
@@ -50,6 +54,28 @@ def at_each_site(given, serve):
     while True:
         ended, status = os.wait()
         sys.exit(f"the server with process number {ended} has ended with status {status}")
+
+
+def supervised(call, given):
+    """Does `call` in a process of its own, which ends with this one, and again where it crashed: that says nothing of the network,
+    and must be told."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parent = os.getpid()
+    while True:
+        child = os.fork()
+        if not child:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                sys.exit("nobody wants this any more")
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            call(given)
+            sys.exit("nothing is left to call")
+        _, status = os.waitpid(child, 0)
+        ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        if ended_by not in CRASHES:
+            sys.exit(f"what calls has ended with status {status}")
+        tell("x", now(), int(ended_by))
+        time.sleep(1)
 
 
 def paced(place, of, every_ns):
@@ -209,7 +235,9 @@ def main():
         return {"have-104": have_104, "have-modbus": have_modbus}[what]()
     with open(files[0], encoding="utf-8") as file:
         given = json.load(file)
-    {"serve-104": serve_104, "call-104": call_104, "serve-modbus": serve_modbus, "call-modbus": call_modbus}[what](given)
+    if what.startswith("call-"):
+        return supervised({"call-104": call_104, "call-modbus": call_modbus}[what], given)
+    {"serve-104": serve_104, "serve-modbus": serve_modbus}[what](given)
 
 
 if __name__ == "__main__":

@@ -33,10 +33,9 @@ use bumpless_base::Instant;
 use bumpless_bench::run::meter;
 use bumpless_net_linux::Clock;
 use bumpless_wan::Topology;
-use bumpless_wan::emulation::{Line, Place};
+use bumpless_wan::emulation::{Line, Place, Routing};
 
-pub use report::{text, write};
-pub use result::{Programs, read};
+pub use result::Programs;
 
 use outside::Outside;
 use plan::{Outage, Plan};
@@ -54,6 +53,8 @@ pub struct ProgramsOptions {
     pub place: Place,
     /// The network, as it is generated.
     pub topology: Topology,
+    /// Who decides where packets go in it.
+    pub routing: Routing,
     /// Pairs of routers in its backbone.
     pub backbone_pairs: usize,
     /// An interpreter of Python that has the libraries.
@@ -91,7 +92,7 @@ pub fn run_programs(
         seed: options.seed,
     });
     let began = crate::study::urgent(|| measure(options, told, &mut programs))?;
-    programs.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    programs.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     programs.promises = analysis::promises(&programs);
     Ok(programs)
 }
@@ -105,8 +106,8 @@ fn measure(
     let plan = Plan::new(topology, options.substations, options.backbone_pairs)?;
     run::urgent(run::NETWORK);
     let (binary, place) = (&options.binary, &options.place);
-    let second = (options.backup, options.seed);
-    let stage = Stage::new(binary, place, (topology, &plan), second)?;
+    let ways = (options.backup, options.routing, options.seed);
+    let stage = Stage::new(binary, place, (topology, &plan), ways)?;
     let outside = Outside::new(&options.python, &stage.folder)?;
     programs.network = crate::study::network(&stage.running, topology, &stage.centres[0].name);
     programs.centres = stage.centres.iter().map(|it| it.name.clone()).collect();
@@ -143,7 +144,7 @@ fn measure(
         programs.rows.extend(passed.rows);
         programs.courses.extend(passed.courses);
     }
-    programs.complete = complete;
+    programs.head.complete = complete;
     Ok(began)
 }
 

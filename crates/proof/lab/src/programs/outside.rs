@@ -102,10 +102,12 @@ impl Outside {
         let given = json!({"every_ms": every_ms, "timeout_ms": TIMEOUT_MS, "sites": rows});
         fs::write(&table, given.to_string()).map_err(refused)?;
         let start = |what: &str, named: String| {
-            let _ = fs::remove_file(self.folder.join(format!("{named}.out")));
+            for kind in ["out", "err"] {
+                let _ = fs::remove_file(self.folder.join(format!("{named}.{kind}")));
+            }
             let mut command = self.script();
             command.arg(format!("{what}-{name}")).arg(&table);
-            Process::spawn(command, &self.folder, &named)
+            Process::spawn_apart(command, &self.folder, &named)
         };
         // Who is started is where this thread is: all within the network.
         if let Some(centre) = centres.first() {
@@ -127,6 +129,15 @@ impl Outside {
     }
 }
 
+/// Lines of a program's words that an error repeats.
+const LINES_MAX: usize = 5;
+
+/// The last lines of what a program said.
+fn last_lines(words: &str) -> String {
+    let lines: Vec<&str> = words.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
 impl Conversation {
     /// What each centre has seen.
     pub fn seen(&self) -> Vec<Seen> {
@@ -137,6 +148,13 @@ impl Conversation {
             .collect()
     }
 
+    /// What its callers said last for people.
+    pub fn words(&self) -> String {
+        let callers = self.callers.iter();
+        let words = callers.map(|(process, _)| last_lines(&process.last_words()));
+        words.collect::<Vec<_>>().join("\n").trim().to_owned()
+    }
+
     /// Why it does not go on, if it does not.
     ///
     /// # Errors
@@ -145,7 +163,7 @@ impl Conversation {
         let callers = self.callers.iter_mut().map(|(process, _)| process);
         for process in self.servers.iter_mut().chain(callers) {
             if let Some(status) = process.ended() {
-                let words = process.last_words();
+                let words = last_lines(&process.last_words());
                 return Err(format!(
                     "{} has ended ({}): {words}",
                     process.name,
@@ -172,5 +190,78 @@ impl Conversation {
             servers.stop();
         }
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has a connection, crashes by a signal the first time, has it again, and goes on.
+    const STAND_IN: &str = r#"
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+import grid
+def call(given):
+    grid.tell("s", 0, grid.now(), 1)
+    first = os.path.join(sys.argv[1], "crashed")
+    if not os.path.exists(first):
+        open(first, "w").close()
+        os.kill(os.getpid(), int(sys.argv[2]))
+    if given:
+        print("line by line\n" * 9, file=sys.stderr)
+        os.kill(os.getpid(), signal.SIGKILL)
+    while True:
+        time.sleep(60)
+grid.supervised(call, sys.argv[3] == "ends")
+"#;
+
+    fn stand_in(folder: &Path, signal: i32, then: &str) -> Process {
+        fs::write(folder.join("grid.py"), SCRIPT).unwrap();
+        let mut command = Command::new("python3");
+        command.args(["-s", "-B", "-c", STAND_IN]).arg(folder);
+        command.args([&signal.to_string(), then]);
+        Process::spawn_apart(command, folder, "stand-in").unwrap()
+    }
+
+    fn until(mut condition: impl FnMut() -> bool) {
+        let since = std::time::Instant::now();
+        while !condition() {
+            assert!(since.elapsed().as_secs() < 60, "waited in vain");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_caller_that_crashes_begins_again_and_that_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = stand_in(folder.path(), libc::SIGSEGV, "stays");
+        let seen = || {
+            let text = fs::read_to_string(folder.path().join("stand-in.out"));
+            Seen::read(&text.unwrap_or_default())
+        };
+        until(|| seen().connections.len() == 3);
+        let found = seen();
+        let ups: Vec<_> = found.connections.iter().map(|it| it.2).collect();
+        assert_eq!(ups, [true, false, true], "the crash took the connection");
+        assert_eq!(found.crashes, [found.connections[1].1]);
+        assert_eq!((found.connected(1), &*found.words), (1, ""));
+        // The child ends with its parent.
+        let id = process.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        let child = children.trim().to_owned();
+        assert!(!child.is_empty());
+        process.kill();
+        until(|| !Path::new(&format!("/proc/{child}")).exists());
+    }
+
+    #[test]
+    fn a_caller_that_ends_otherwise_is_an_end_with_its_last_five_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = stand_in(folder.path(), libc::SIGABRT, "ends");
+        until(|| process.ended().is_some());
+        let words = last_lines(&process.last_words());
+        assert!(words.contains("has ended with status 9"), "{words}");
+        assert!(words.lines().count() <= LINES_MAX, "{words}");
     }
 }

@@ -1,41 +1,19 @@
 //! What was found, as it is kept: `bumpless.wan-programs/1` (spec/wan.md).
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-use bumpless_bench::result::{Host, Run as BenchRun};
 use bumpless_bench::run::meter::Jitter;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Outage;
 use super::protocol::Protocol;
+use crate::kept::{Head, Kept as _};
 use crate::study::{Network, Promise};
-
-/// The schema's name.
-pub const SCHEMA: &str = "bumpless.wan-programs/1";
-/// Most bytes of a kept result that are read.
-const FILE_MAX: u64 = 64 << 20;
 
 /// Everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Programs {
-    /// The form and its version: `bumpless.wan-programs/1`.
-    pub schema: String,
-    /// Whether everything was measured for which there are programs here.
-    pub complete: bool,
-    /// When it began, seconds since 1970.
-    pub began_unix_s: u64,
-    /// How long it took, seconds.
-    pub took_s: f64,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Version of Bumpless.
-    pub version: String,
-    /// The commit that was checked out where the command ran, if any.
-    pub commit: Option<String>,
-    /// The computer.
-    pub host: Host,
+    /// What every result begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// The network.
     pub network: Network,
     /// What was asked for.
@@ -139,6 +117,12 @@ pub struct Row {
     pub silence_ms: u64,
     /// Connections that ended from the outage to the next one.
     pub ended: usize,
+    /// Those of them that a crash of the centre's program took.
+    #[serde(default)]
+    pub ended_by_crash: usize,
+    /// How often the program of this protocol crashed at the centre from the outage to the next one, and began again.
+    #[serde(default)]
+    pub crashes: usize,
     /// From when it carried again until every substation was heard, milliseconds; none if one was not until the next outage.
     pub back_ms: Option<u64>,
 }
@@ -165,44 +149,10 @@ pub struct Course {
 impl Programs {
     /// One that begins.
     pub fn begin(settings: Settings) -> Self {
-        let run = BenchRun::begin("");
         Self {
-            schema: SCHEMA.to_owned(),
-            began_unix_s: run.began_unix_s,
-            command: run.command,
-            version: run.version,
-            commit: run.commit,
-            host: run.host,
+            head: Head::begin(Self::SCHEMA),
             settings,
             ..Self::default()
         }
-    }
-
-    /// Whether every promise held, as far as it went.
-    pub fn held(&self) -> bool {
-        self.promises.iter().all(|it| it.held)
-    }
-}
-
-/// A kept result.
-///
-/// # Errors
-/// The file cannot be read, or was written by something else.
-pub fn read(file: &Path) -> Result<Programs, String> {
-    let name = file.display();
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
-        .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
-    let wrong = |why: String| {
-        format!(
-            "{name} is no kept result of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
-        )
-    };
-    let programs: Programs =
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match programs.schema == SCHEMA {
-        true => Ok(programs),
-        false => Err(wrong(format!("its schema is {:?}", programs.schema))),
     }
 }

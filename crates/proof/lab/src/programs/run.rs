@@ -124,9 +124,8 @@ impl Scene<'_> {
             self.wait(Duration::from_millis(500), conversations)?;
             let lacking = conversations.iter().find_map(|it| {
                 let seen = it.seen();
-                let least = seen.iter().min_by_key(|it| it.connected(sites))?;
-                let connected = least.connected(sites);
-                (connected < sites).then(|| (it.protocol, connected, least.words.clone()))
+                let connected = seen.iter().map(|it| it.connected(sites)).min()?;
+                (connected < sites).then(|| (it.protocol, connected, it.words()))
             });
             let Some((protocol, connected, words)) = lacking else {
                 return Ok(());

@@ -1,5 +1,6 @@
 //! What the control centres saw of the substations.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A question, an order or a frame.
@@ -22,6 +23,8 @@ pub struct Seen {
     pub reports: Vec<(usize, u64)>,
     /// Connections that came up or were gone: substation, when, which.
     pub connections: Vec<(usize, u64, bool)>,
+    /// When the program crashed, and began again; the connections that it had then are among those that were gone at that instant.
+    pub crashes: Vec<u64>,
     /// Lines that are none of the script's: what a program says for people.
     pub words: String,
 }
@@ -54,20 +57,31 @@ impl Seen {
             ("s", &[site, at, up @ (0 | 1)]) => {
                 self.connections.push((site as usize, at, up == 1));
             }
+            ("x", &[at, _signal]) => {
+                let gone = self.up().into_iter().map(|site| (site, at, false));
+                self.connections.extend(gone.collect::<Vec<_>>());
+                self.crashes.push(at);
+            }
             _ => return None,
         }
         Some(())
     }
 
-    /// How many substations are connected.
-    pub fn connected(&self, sites: usize) -> usize {
-        let mut up = vec![false; sites];
+    /// The substations that are connected.
+    fn up(&self) -> BTreeSet<usize> {
+        let mut up = BTreeSet::new();
         for &(site, _, is_up) in &self.connections {
-            if let Some(known) = up.get_mut(site) {
-                *known = is_up;
-            }
+            match is_up {
+                true => up.insert(site),
+                false => up.remove(&site),
+            };
         }
-        up.iter().filter(|it| **it).count()
+        up
+    }
+
+    /// How many substations of so many are connected.
+    pub fn connected(&self, sites: usize) -> usize {
+        self.up().range(..sites).count()
     }
 
     /// For each substation, when it was heard, in order.
@@ -101,5 +115,21 @@ mod tests {
         assert_eq!(seen.connected(2), 1);
         assert_eq!(seen.heard(2), [vec![12], vec![14]]);
         assert_eq!(seen.words, "Failed to connect\nq 1 2\n");
+    }
+
+    #[test]
+    fn a_crash_takes_the_connections_that_there_were() {
+        let seen = Seen::read("s 0 5 1\ns 1 6 1\ns 1 7 0\nx 9 11\ns 1 12 1\n");
+        assert_eq!(seen.crashes, [9]);
+        let (up, gone) = (true, false);
+        let all = [
+            (0, 5, up),
+            (1, 6, up),
+            (1, 7, gone),
+            (0, 9, gone),
+            (1, 12, up),
+        ];
+        assert_eq!(seen.connections, all);
+        assert_eq!((seen.connected(2), seen.connected(1)), (1, 0));
     }
 }

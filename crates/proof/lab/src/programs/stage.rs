@@ -8,7 +8,7 @@ use std::thread;
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{
-    self, Backup, Cables, Line, Place, Running, Tie, UpError, speak_from_link,
+    self, Backup, Cables, Line, Place, Routing, Running, Tie, UpError, speak_from_link,
 };
 
 use super::plan::{Outage, Plan};
@@ -39,7 +39,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Puts the network on this machine, with a second way of the kind `line` to each host of `plan`.
+    /// Puts the network on this machine, whose routes are `routing`'s, with a second way of the kind `line` to each host of `plan`.
     ///
     /// # Errors
     /// What is missing or refused. Nothing of it is left then.
@@ -47,7 +47,7 @@ impl Stage {
         binary: &Path,
         place: &Place,
         (topology, plan): (&Topology, &Plan),
-        (line, seed): (Line, u64),
+        (line, routing, seed): (Line, Routing, u64),
     ) -> Result<Self, String> {
         let mut lacking = emulation::lacking(topology);
         lacking.extend(needs::lacking(
@@ -65,7 +65,7 @@ impl Stage {
         let addresses = Addresses::new(topology, Pool::V4).map_err(|error| error.to_string())?;
         let mut keeper = Command::new(binary);
         keeper.args(["wan", "keep", "--tied", "--name", place.name()]);
-        let (running, tie) = emulation::up_tied(place, topology, Pool::V4, &mut keeper)
+        let (running, tie) = emulation::up_tied(place, topology, (Pool::V4, routing), &mut keeper)
             .map_err(|error| error.to_string())?;
         let centres = plan.centres.iter().copied();
         let nodes: Vec<_> = centres.chain(plan.substations.iter().copied()).collect();

@@ -24,9 +24,8 @@ use bumpless_wan::emulation::Place;
 use bumpless_wan::{Kind, Topology};
 
 pub use bumpless_plan::distance::Ending;
-pub use result::{SitesResult, read};
+pub use result::SitesResult;
 pub use run::run_sites;
-pub use table::{text, write};
 
 /// Where everybody is.
 #[derive(Clone, Debug, PartialEq, Eq)]

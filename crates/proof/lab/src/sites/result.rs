@@ -1,17 +1,11 @@
 //! What is kept: `bumpless.wan-sites/1` (spec/wan.md, U-76).
 
-use std::fs;
-use std::path::Path;
-
-use bumpless_bench::result::{Host, Run as BenchRun};
 use bumpless_plan::distance::Ending;
 use serde::{Deserialize, Serialize};
 
+use crate::kept::{Head, Kept as _};
 use crate::torture::ledger::Count;
 use crate::torture::result::{Outcome, Want};
-
-/// The schema's name.
-pub const SCHEMA: &str = "bumpless.wan-sites/1";
 
 /// Where everybody is, how far apart, and what the plan made of it. Times in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,18 +80,9 @@ impl Failure {
 /// Everything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SitesResult {
-    /// `bumpless.wan-sites/1`.
-    pub schema: String,
-    /// Version of the program.
-    pub version: String,
-    /// The commit of its source, where that is known.
-    pub commit: Option<String>,
-    /// The command.
-    pub command: Vec<String>,
-    /// When it began, seconds since 1970.
-    pub began_unix_s: u64,
-    /// The machine.
-    pub host: Host,
+    /// What every result begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// What all chance was drawn from.
     pub seed: u64,
     /// What was planned.
@@ -117,23 +102,12 @@ pub struct SitesResult {
 impl SitesResult {
     /// One that begins.
     pub fn begin(seed: u64, asked: u32) -> Self {
-        let run = BenchRun::begin("");
         Self {
-            schema: SCHEMA.to_owned(),
-            version: run.version,
-            commit: run.commit,
-            command: run.command,
-            began_unix_s: run.began_unix_s,
-            host: run.host,
+            head: Head::begin(Self::SCHEMA),
             seed,
             asked,
             ..Self::default()
         }
-    }
-
-    /// Whether every site that was to end did.
-    pub fn is_complete(&self) -> bool {
-        self.failures.len() == self.asked as usize
     }
 
     /// Judges what there is.
@@ -142,29 +116,7 @@ impl SitesResult {
             .failures
             .iter()
             .any(|it| it.outcome() == Outcome::Broken);
+        self.head.complete = self.failures.len() == self.asked as usize;
         self.held = !broken && self.error.is_none() && !self.failures.is_empty();
-    }
-}
-
-/// A kept result.
-///
-/// # Errors
-/// The file cannot be read, or is none.
-pub fn read(file: &Path) -> Result<SitesResult, String> {
-    let fail = |error: String| {
-        format!(
-            "{}: {error}; give a sites.json that --output has written",
-            file.display()
-        )
-    };
-    let text = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
-    let found: SitesResult =
-        serde_json::from_str(&text).map_err(|error| fail(error.to_string()))?;
-    match found.schema == SCHEMA {
-        true => Ok(found),
-        false => Err(fail(format!(
-            "its schema is '{}', not '{SCHEMA}'",
-            found.schema
-        ))),
     }
 }

@@ -11,7 +11,7 @@ use bumpless_base::random::mix64;
 use bumpless_net_linux::Clock;
 use bumpless_plan::distance::{Distance, Sizes};
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::emulation::{self, Delays, Running};
+use bumpless_wan::emulation::{self, Delays, Routing, Running};
 
 use super::Ending;
 use super::SitesOptions;
@@ -70,8 +70,13 @@ fn over_the_network(
     configuration::sized(options, &map, Path::new("/"))?;
     let mut keeper = Command::new(&options.binary);
     keeper.args(["wan", "keep", "--tied", "--name", options.place.name()]);
-    let (running, tie) = emulation::up_tied(&options.place, topology, Pool::V4, &mut keeper)
-        .map_err(|error| error.to_string())?;
+    let (running, tie) = emulation::up_tied(
+        &options.place,
+        topology,
+        (Pool::V4, Routing::Fixed),
+        &mut keeper,
+    )
+    .map_err(|error| error.to_string())?;
     let result = on(options, &running, &map, told);
     // What does not end in order ends with the process that holds it.
     let _ = emulation::down(&options.place);
@@ -89,6 +94,7 @@ fn on(
     let (text, sizes, distance) = configuration::sized(options, map, &directory)?;
     let longest = sizes.lease.as_nanos().div_ceil(MS).max(LONGEST_LEASE_MS);
     let pair = Pair::start(&options.binary, &directory, running, map, (&text, longest))?;
+    let began = Clock.now();
     let mut result = SitesResult::begin(options.seed, options.failures);
     result.planned = planned(options, running, map, &sizes, &distance);
     let mut stage = Stage {
@@ -115,6 +121,7 @@ fn on(
     }
     let longest = stage.stalls.iter().map(|stall| stall.length_ns).max();
     result.stalls = (stage.stalls.len(), longest.unwrap_or(0) as f64 / 1e6);
+    result.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     result.conclude();
     Ok(result)
 }

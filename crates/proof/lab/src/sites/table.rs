@@ -1,16 +1,15 @@
-//! The result for people, on a terminal and in files.
+//! The result for people, on a terminal and in a file.
 
 use std::fmt::Write;
-
-use bumpless_bench::output_folder::OutputFolder;
 
 use super::Ending;
 use super::result::{Failure, SitesResult};
 use crate::evaluate::statistics::OrderStatistics;
+use crate::kept::{Head, Kept};
 use crate::torture::result::Outcome;
 
 /// Everything, without a last line end.
-pub fn text(result: &SitesResult) -> String {
+fn text(result: &SitesResult) -> String {
     let plan = &result.planned;
     let (nodes, links, delays) = &plan.network;
     let mut text = format!(
@@ -19,9 +18,15 @@ pub fn text(result: &SitesResult) -> String {
          there and back: {} ms between the controllers, {} to the witness, {} to the field device\n\
          heartbeat {} ms, lease {} (least: {:.2}), period {}, deadline {}; a takeover takes at most {:.1} ms\n\n  \
          {:<15} {:>5} {:>5} {:>8} {:>6}  {:>7} {:>8}  {:>9} {:>8} {:>8} {:>8}  {:>9}\n",
-        result.version,
-        result.host.kernel.split(" #").next().unwrap_or_default(),
-        result.host.processors,
+        result.head.version,
+        result
+            .head
+            .host
+            .kernel
+            .split(" #")
+            .next()
+            .unwrap_or_default(),
+        result.head.host.processors,
         result.seed,
         plan.nodes[0],
         plan.nodes[1],
@@ -123,11 +128,28 @@ fn row(all: &[&Failure]) -> String {
     )
 }
 
-/// Writes `sites.json` and `table.txt`.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write(result: &SitesResult, folder: &OutputFolder) -> Result<(), String> {
-    let json = serde_json::to_string(result).map_err(|error| error.to_string())?;
-    folder.write([("sites.json", json), ("table.txt", text(result))])
+impl Kept for SitesResult {
+    const SCHEMA: &'static str = "bumpless.wan-sites/1";
+    const FILE: &'static str = "sites.json";
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn held(&self) -> bool {
+        self.held
+    }
+
+    /// Every site that was to end did. *Results that were kept without a word on it are asked, too.*
+    fn is_complete(&self) -> bool {
+        self.failures.len() == self.asked as usize
+    }
+
+    fn text(&self) -> String {
+        text(self)
+    }
+
+    fn others(&self) -> Vec<(&'static str, String)> {
+        vec![("table.txt", text(self))]
+    }
 }

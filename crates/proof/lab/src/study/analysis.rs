@@ -100,6 +100,8 @@ pub struct Cell<'a> {
     pub transport: &'static Transport,
     /// What the backup was like.
     pub line: Line,
+    /// Messages of others in a second beside it.
+    pub load: u32,
     /// Runs that gave figures.
     pub runs: Vec<&'a Run>,
     /// Runs that gave none.
@@ -119,19 +121,52 @@ pub struct Cell<'a> {
     pub lost: usize,
 }
 
-/// Every case with an outage that was measured, in order.
-pub fn cells(study: &Study) -> Vec<Cell<'_>> {
-    let lines = [Line::Ethernet, Line::Lte];
-    let all = lines
-        .into_iter()
-        .flat_map(|line| ALL.iter().map(move |it| (it, line)));
-    all.filter_map(|(transport, line)| cell(study, transport, line))
-        .collect()
+impl Cell<'_> {
+    /// Transport, backup, and messages of others if there were any, for people.
+    pub fn title(&self) -> String {
+        let (transport, line) = (self.transport.title, line_title(self.line));
+        format!("{transport}, {line} backup{}", beside(self.load))
+    }
 }
 
-fn cell<'a>(study: &'a Study, transport: &'static Transport, line: Line) -> Option<Cell<'a>> {
+/// What is said of messages of others, if there were any.
+pub fn beside(load: u32) -> String {
+    match load {
+        0 => String::new(),
+        load => format!(", beside {load} messages a second"),
+    }
+}
+
+/// How many messages of others there were in a second, each amount once: none first.
+pub fn loads(study: &Study) -> Vec<u32> {
+    let mut loads: Vec<u32> = study.runs.iter().map(|run| run.background).collect();
+    loads.sort_unstable();
+    loads.dedup();
+    loads
+}
+
+/// Every case with an outage that was measured, in order; those of a transport with different loads side by side.
+pub fn cells(study: &Study) -> Vec<Cell<'_>> {
+    let loads = loads(study);
+    let mut cells = Vec::new();
+    for line in [Line::Ethernet, Line::Lte] {
+        for transport in &ALL {
+            let of = loads.iter().map(|&load| (transport, line, load));
+            cells.extend(of.filter_map(|case| cell(study, case)));
+        }
+    }
+    cells
+}
+
+fn cell<'a>(
+    study: &'a Study,
+    (transport, line, load): (&'static Transport, Line, u32),
+) -> Option<Cell<'a>> {
     let ours = |run: &&Run| {
-        run.transport == transport.name && run.backup == line_name(line) && run.over == "network"
+        run.transport == transport.name
+            && run.backup == line_name(line)
+            && run.over == "network"
+            && run.background == load
     };
     let (runs, failed): (Vec<_>, Vec<_>) = study
         .runs
@@ -157,6 +192,7 @@ fn cell<'a>(study: &'a Study, transport: &'static Transport, line: Line) -> Opti
     Some(Cell {
         transport,
         line,
+        load,
         failed: failed.len(),
         premature: premature.len(),
         before: trips(&on_time, &[Phase::Before]),
@@ -175,10 +211,10 @@ fn chosen<'a>(run: &'a Run, wanted: &'a [Phase]) -> impl Iterator<Item = Option<
         .map(|(_, &us)| us)
 }
 
-/// Round trips of TCP without outages: over the network (`None`), or over a backup (table II).
-pub fn baseline(study: &Study, line: Option<Line>) -> Trips {
+/// Round trips of TCP without outages beside so many messages of others: over the network (`None`), or over a backup (table II).
+pub fn baseline(study: &Study, line: Option<Line>, load: u32) -> Trips {
     let (backup, over) = line.map_or(("none", "network"), |line| (line_name(line), "backup"));
-    let ours = |run: &&Run| run.backup == backup && run.over == over;
+    let ours = |run: &&Run| run.backup == backup && run.over == over && run.background == load;
     let runs = study.runs.iter().filter(ours);
     Trips::of(runs.flat_map(|run| run.rtt_us.iter().flatten().copied()))
 }
@@ -206,7 +242,8 @@ fn within(study: &Study, cell: &Cell<'_>) -> Promise {
 
 /// Standby: three round trips of the slower way, and 10 ms.
 fn standby(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
-    let medians = [None, Some(cell.line)].map(|line| baseline(study, line).percentile(50));
+    let medians =
+        [None, Some(cell.line)].map(|line| baseline(study, line, cell.load).percentile(50));
     let round_trip = medians.into_iter().flatten().max()?;
     let limit = STANDBY_ROUND_TRIPS * round_trip + LIMIT_US;
     let what = "each failover (3 round trips of the slower way and 10 ms)";
@@ -221,9 +258,8 @@ fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &st
     let failover = cell.failovers.summary().map_or(0, |it| it.max);
     Promise {
         says: format!(
-            "{}, {} backup: {what} within {:.1} ms",
-            cell.transport.title,
-            line_title(cell.line),
+            "{}: {what} within {:.1} ms",
+            cell.title(),
             f64::from(limit) / 1e3
         ),
         seen: format!(
@@ -272,7 +308,7 @@ fn is_machines(study: &Study, run: &Run, number: usize, limit: u32) -> bool {
 /// With a radio backup, 99 of 100 messages are no later than over that alone. Both are samples: three standard deviations of
 /// what a hundredth of each may come to are not held against ours.
 fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
-    let baseline = baseline(study, Some(cell.line));
+    let baseline = baseline(study, Some(cell.line), cell.load);
     let alone = baseline.percentile(99)?;
     let seen = cell.through.percentile(99)?;
     let (above, explained) = above(study, cell, &[Phase::Failover, Phase::During], alone);
@@ -280,9 +316,8 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
     let share = 0.01 + 3.0 * (0.01 * 0.99 * (1.0 / count + 1.0 / other)).sqrt();
     Some(Promise {
         says: format!(
-            "{}, {} backup: 99 of 100 messages through the outage as over the backup alone, within {:.1} ms",
-            cell.transport.title,
-            line_title(cell.line),
+            "{}: 99 of 100 messages through the outage as over the backup alone, within {:.1} ms",
+            cell.title(),
             f64::from(alone) / 1e3
         ),
         seen: format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),

@@ -8,12 +8,14 @@
 //! | `needs` | what this machine may lack |
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
+//! | `background` | messages of others meanwhile |
 //! | `result` | what is kept |
 //! | `analysis` | what it comes to: round trips, failovers, promises |
 //! | `paper` | the paper's figures |
 //! | `report` | tables, drawings, answers and the page |
 
 mod analysis;
+mod background;
 pub(crate) mod daemons;
 mod end;
 pub(crate) mod host;
@@ -28,18 +30,18 @@ mod transport;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::Instant;
 use bumpless_bench::run::meter;
 use bumpless_net_linux::{Clock, realtime};
 use bumpless_wan::Topology;
-use bumpless_wan::emulation::{Delays, Line, Place, Running};
+use bumpless_wan::emulation::{Delays, Line, Place, Routing, Running};
 
-pub use report::{text, write};
-pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
+pub use result::{Network, NotMeasured, Promise, Run, Settings, Study};
 
+use background::Traffic;
 use plan::Case;
 use stage::{Setting, Stage};
 use transport::Transport;
@@ -54,6 +56,8 @@ pub struct StudyOptions {
     pub place: Place,
     /// The network.
     pub topology: Topology,
+    /// Who decides where packets go in it.
+    pub routing: Routing,
     /// Names of transports; all if there are none.
     pub transports: Vec<String>,
     /// Where programs are that are built apart.
@@ -66,6 +70,10 @@ pub struct StudyOptions {
     pub seconds: u64,
     /// Runs side by side at most.
     pub side_by_side: usize,
+    /// Messages of others in a second, beside which all runs are made once more; 0: they are not.
+    pub background: u32,
+    /// Where captures of the first run of each case without background traffic go, if they are wanted.
+    pub captures: Option<PathBuf>,
     /// What all chance is drawn from.
     pub seed: u64,
     /// Set to end it.
@@ -84,6 +92,8 @@ pub fn is_transport(name: &str) -> bool {
 
 /// The lowest real-time priority.
 const PRIORITY: u8 = 1;
+/// That of what is measured, of its network and of daemons.
+const MEASURED: u8 = background::PRIORITY + 1;
 
 /// Makes a study; `told` hears how many runs of how many are done.
 ///
@@ -97,6 +107,7 @@ pub fn run_study(
         runs: options.runs,
         seconds: options.seconds,
         side_by_side: 0,
+        background: options.background,
         seed: options.seed,
     });
     let (measured, lack) = meter::beside_ordinary(|| urgent(|| measure(options, told, &mut study)));
@@ -104,7 +115,7 @@ pub fn run_study(
     study.lack = meter::told(&lack, began);
     // What they saw while everything was put up explains nothing.
     study.lack.stalls.retain(|&(at, _)| at > 0);
-    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    study.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     study.promises = analysis::promises(&study);
     Ok(study)
 }
@@ -128,6 +139,8 @@ fn measure(
     told: &(dyn Fn(usize, usize) + Sync),
     study: &mut Study,
 ) -> Result<Instant, String> {
+    // Threads and processes that begin here have it, too.
+    let _ = realtime::set_fifo(MEASURED);
     let chosen = |it: &&Transport| {
         options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
     };
@@ -136,6 +149,7 @@ fn measure(
         binary: &options.binary,
         place: options.place.clone(),
         topology: options.topology.clone(),
+        routing: options.routing,
         sites: options.side_by_side,
         transports: with_baseline(&transports),
         peers: options.peers.as_deref(),
@@ -148,17 +162,52 @@ fn measure(
     let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
     let present = transports.into_iter().filter(|it| !lacks(it));
     let cases = cases(present, &options.backups);
+    // The same outages without and with background traffic.
     let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
+    let loads: Vec<u32> = match options.background {
+        0 => vec![0],
+        each_second => vec![0, each_second],
+    };
+    let count = jobs.len() * loads.len();
     let began = Clock.now();
-    let (runs, stood_still) = meter::beside(|| {
-        run::all(&stage, &jobs, (began, &options.stop), &|done| {
-            told(done, jobs.len());
+    let begin = |load| Traffic::begin(&stage, load);
+    let (broke_off, stood_still) = meter::beside(|| {
+        passes(&loads, &options.stop, begin, |load, traffic| {
+            let before = study.runs.len();
+            let told = |done| told(before + done, count);
+            let captures = options.captures.as_deref().filter(|_| load == 0);
+            let mut runs = run::all((&stage, captures), &jobs, (began, &options.stop), &told);
+            runs.iter_mut().for_each(|run| run.background = load);
+            study.runs.extend(runs);
+            let ended = traffic.map(Traffic::end).transpose()?;
+            study.background.extend(ended);
+            Ok(())
         })
     });
-    study.complete = runs.len() == jobs.len();
-    study.runs = runs;
+    study.head.complete = study.runs.len() == count && broke_off.is_ok();
+    study.broke_off = broke_off.err();
     study.jitter = meter::told(&stood_still, began);
     Ok(began)
+}
+
+/// Makes a pass with each of these loads, beside the traffic that `begin` begins, until somebody wants to stop.
+///
+/// # Errors
+/// Traffic cannot be had, or its figures are lost. What was measured before stays.
+fn passes<T>(
+    loads: &[u32],
+    stop: &AtomicBool,
+    begin: impl Fn(u32) -> Result<T, String>,
+    mut pass: impl FnMut(u32, Option<T>) -> Result<(), String>,
+) -> Result<(), String> {
+    for &load in loads {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let traffic = (load > 0).then(|| begin(load)).transpose()?;
+        pass(load, traffic)?;
+    }
+    Ok(())
 }
 
 /// What is kept of the network that a study is made on.
@@ -175,6 +224,7 @@ pub(crate) fn network(running: &Running, topology: &Topology, centre: &str) -> N
         links: topology.links().len(),
         router_us: topology.router_us(),
         delays: delays.to_owned(),
+        routing: running.routing.name().to_owned(),
         centre: centre.to_owned(),
         congestion: congestion.unwrap_or_default().trim().to_owned(),
     }
@@ -205,4 +255,32 @@ fn cases(transports: impl Iterator<Item = &'static Transport>, backups: &[Line])
         .chain(baseline)
         .chain(outages)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traffic_that_cannot_be_had_ends_a_study_and_keeps_what_it_has() {
+        let mut made = Vec::new();
+        let refuse = |_| Err::<(), _>("no port".to_owned());
+        let ended = passes(&[0, 500], &AtomicBool::new(false), refuse, |load, _| {
+            made.push(load);
+            Ok(())
+        });
+        assert_eq!((made, ended), (vec![0], Err("no port".to_owned())));
+    }
+
+    #[test]
+    fn a_study_that_is_stopped_begins_no_further_traffic() {
+        let (stop, mut made) = (AtomicBool::new(false), Vec::new());
+        let begin = |load| Ok::<u32, String>(load);
+        let ended = passes(&[0, 500], &stop, begin, |load, _| {
+            made.push(load);
+            stop.store(true, Ordering::Relaxed);
+            Ok(())
+        });
+        assert_eq!((made, ended), (vec![0], Ok(())));
+    }
 }

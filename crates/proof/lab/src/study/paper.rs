@@ -35,6 +35,14 @@ pub const fn backup(line: Line) -> Figures {
     }
 }
 
+/// Messages of others in a second (V-B3).
+pub const BACKGROUND: u32 = 50_000;
+
+/// Whether the paper's failovers with this backup were measured beside them.
+pub const fn loaded(line: Line) -> bool {
+    matches!(line, Line::Lte)
+}
+
 /// Table I: each row with its protocol, congestion control, security, and timeout.
 pub const TABLE_I: [(u8, &str, &str, &str, &str); 9] = [
     (1, "TCP", "Cubic", "-", "50"),

@@ -1,37 +1,16 @@
 //! What a study has found, as it is kept: `bumpless.wan-study/1` (spec/wan.md).
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-use bumpless_bench::result::{Host, Run as BenchRun};
 use bumpless_bench::run::meter::Jitter;
 use serde::{Deserialize, Serialize};
 
-/// The schema's name.
-pub const SCHEMA: &str = "bumpless.wan-study/1";
-/// Most bytes of a kept study that are read.
-const FILE_MAX: u64 = 256 << 20;
+use crate::kept::{Head, Kept as _};
 
 /// A whole study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// The form and its version: `bumpless.wan-study/1`.
-    pub schema: String,
-    /// Whether everything that was planned was measured.
-    pub complete: bool,
-    /// When it began, seconds since 1970.
-    pub began_unix_s: u64,
-    /// How long it took, seconds.
-    pub took_s: f64,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Version of Bumpless.
-    pub version: String,
-    /// The commit that was checked out where the command ran, if any.
-    pub commit: Option<String>,
-    /// The computer.
-    pub host: Host,
+    /// What every result begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// The network.
     pub network: Network,
     /// What was asked for.
@@ -44,6 +23,12 @@ pub struct Study {
     pub lack: Jitter,
     /// What ours promises, judged.
     pub promises: Vec<Promise>,
+    /// Why it ended before its time, if nobody wanted it to.
+    #[serde(default)]
+    pub broke_off: Option<String>,
+    /// Messages of others while runs were made, for each time that there were any.
+    #[serde(default)]
+    pub background: Vec<Background>,
     /// Every run.
     pub runs: Vec<Run>,
 }
@@ -59,10 +44,33 @@ pub struct Network {
     pub router_us: u32,
     /// How links are delayed: `nothing`, `netem`, `held`.
     pub delays: String,
+    /// Who decided where packets went: `fixed` or `ospf`; results without a word on it are of fixed routes.
+    #[serde(default)]
+    pub routing: String,
     /// Where messages came from.
     pub centre: String,
     /// The kernel's congestion control.
     pub congestion: String,
+}
+
+impl Network {
+    /// Its size and how its links are delayed, for people.
+    pub fn told(&self) -> String {
+        let delays = match self.delays.as_str() {
+            "held" => "held at the host that a packet is for",
+            "netem" => "by netem on each link",
+            "nothing" => "none",
+            _ => "LACKING, every link was instant",
+        };
+        let routes = match self.routing.as_str() {
+            "ospf" => ", routes by BIRD on each router, OSPF with BFD",
+            _ => "",
+        };
+        format!(
+            "{} nodes and {} links, delays: {delays}{routes}",
+            self.nodes, self.links
+        )
+    }
 }
 
 /// What was asked for.
@@ -74,6 +82,9 @@ pub struct Settings {
     pub seconds: u64,
     /// Runs that went side by side.
     pub side_by_side: usize,
+    /// Messages of others in a second, beside which all runs were made once more; 0: they were not.
+    #[serde(default)]
+    pub background: u32,
     /// What all chance was drawn from.
     pub seed: u64,
 }
@@ -85,6 +96,67 @@ pub struct NotMeasured {
     pub transport: String,
     /// Why.
     pub why: String,
+}
+
+/// Messages of others that went across the network while runs were made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Background {
+    /// Messages that were to be sent in a second.
+    pub each_second: u32,
+    /// Bytes of one.
+    pub message_bytes: usize,
+    /// Where they went to.
+    pub centre: String,
+    /// How many substations sent, in turn.
+    pub substations: usize,
+    /// How many of these have a link on their way that outages of runs cut.
+    pub behind_outages: usize,
+    /// How long, seconds.
+    pub seconds: f64,
+    /// Whether daemons decided over which ways: what no outage cut is then reckoned from the fewest hops alone.
+    #[serde(default)]
+    pub reckoned: bool,
+    /// Over ways that no outage cut.
+    pub clear: Carried,
+    /// Over ways that outages cut now and then.
+    pub behind: Carried,
+    /// Messages that the system did not take.
+    #[serde(default)]
+    pub refused: u64,
+    /// Messages that came and that the receiver's socket had no room for: of the lost ones, those that the network did not lose.
+    #[serde(default)]
+    pub overrun: u64,
+    /// What a message took over a way that no outage cut, until the receiver had a processor, microseconds: the median.
+    pub p50_us: Option<u32>,
+    /// 99 of 100 took no longer.
+    pub p99_us: Option<u32>,
+    /// The longest.
+    pub max_us: Option<u32>,
+    /// Of each second, how many messages were sent in it, over whichever ways, and how many of those came.
+    pub course: Vec<(u32, u32)>,
+}
+
+/// Messages that were sent, and those of them that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Sent.
+    pub sent: u64,
+    /// Came.
+    pub received: u64,
+}
+
+impl Carried {
+    /// How many were lost.
+    pub const fn lost(self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+impl Background {
+    /// Messages that were really sent in a second.
+    pub fn achieved(&self) -> f64 {
+        (self.clear.sent + self.behind.sent) as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
 }
 
 /// A promise of ours, and what was seen of it.
@@ -113,6 +185,9 @@ pub struct Run {
     pub backup: String,
     /// Over what messages went: `network` or `backup`; they go elsewhere in an outage.
     pub over: String,
+    /// Messages of others in a second beside it.
+    #[serde(default)]
+    pub background: u32,
     /// Its number among those of its case.
     pub number: u32,
     /// To which substation.
@@ -131,50 +206,23 @@ pub struct Run {
     pub late_us: Vec<u32>,
     /// The round trip of each message, microseconds; null: no answer came.
     pub rtt_us: Vec<Option<u32>>,
+    /// The file with a capture of it, if one was made.
+    #[serde(default)]
+    pub capture: Option<String>,
+    /// What that lacks, or why it could not be made.
+    #[serde(default)]
+    pub capture_lacks: Option<String>,
     /// Why it gave no figures.
     pub error: Option<String>,
 }
 
 impl Study {
-    /// Whether every promise held and every run gave figures, as far as it went.
-    pub fn held(&self) -> bool {
-        self.promises.iter().all(|it| it.held) && self.runs.iter().all(|run| run.error.is_none())
-    }
-
     /// One that begins.
     pub fn begin(settings: Settings) -> Self {
-        let run = BenchRun::begin("");
         Self {
-            schema: SCHEMA.to_owned(),
-            began_unix_s: run.began_unix_s,
-            command: run.command,
-            version: run.version,
-            commit: run.commit,
-            host: run.host,
+            head: Head::begin(Self::SCHEMA),
             settings,
             ..Self::default()
         }
-    }
-}
-
-/// A kept study.
-///
-/// # Errors
-/// The file cannot be read, or was written by something else.
-pub fn read(file: &Path) -> Result<Study, String> {
-    let name = file.display();
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
-        .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
-    let wrong = |why: String| {
-        format!(
-            "{name} is no kept study of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
-        )
-    };
-    let study: Study = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match study.schema == SCHEMA {
-        true => Ok(study),
-        false => Err(wrong(format!("its schema is {:?}", study.schema))),
     }
 }

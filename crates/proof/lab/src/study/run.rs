@@ -1,9 +1,11 @@
 //! Runs side by side, one after the other at each substation.
 
+use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use bumpless_base::{Duration, Instant};
@@ -17,25 +19,33 @@ use super::result::Run;
 use super::stage::Stage;
 use super::transport::{self, Socket, Transport, line_name};
 
+/// A capture of a run has no more bytes, no more of each packet, and ends with the longest run at the latest.
+const CAPTURE_MAX: u64 = 64 << 20;
+const CAPTURED_BYTES: u32 = 2048;
+const CAPTURE_SECONDS: u64 = 700;
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
 /// Between the first runs of one place and the next.
 const STAGGER: Duration = Duration::from_millis(150);
 
-/// Makes all runs; `done` is told how many after each. Those that were stopped are not in what it gives.
+/// Makes all runs of a study that `began` then; `done` is told how many after each. Those that were stopped are not in what it gives.
 pub fn all(
-    stage: &Stage,
+    (stage, captures): (&Stage, Option<&Path>),
     jobs: &[Job],
     (began, stop): (Instant, &AtomicBool),
     done: &(dyn Fn(usize) + Sync),
 ) -> Vec<Run> {
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let now = Clock.now();
     let work = |place: usize, at: &(Host, Site)| {
         // Not all at once: connections and sessions would begin together.
-        wait(began + STAGGER * place as u64, stop);
+        wait(now + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             stage.lines.set(place, job.case.line());
-            let run = one(stage, at, job, (began, stop));
+            let run = match captures.filter(|_| job.number == 1) {
+                None => one(stage, at, job, (began, stop)),
+                Some(folder) => captured(stage, at, (job, folder), (began, stop)),
+            };
             if stop.load(Ordering::Relaxed) {
                 return;
             }
@@ -57,17 +67,98 @@ pub fn all(
     runs
 }
 
+/// Makes a run with a capture of both of its ends.
+fn captured(
+    stage: &Stage,
+    at: &(Host, Site),
+    (job, folder): (&Job, &Path),
+    (began, stop): (Instant, &AtomicBool),
+) -> Run {
+    let (transport, backup, over) = named(job.case);
+    let name = format!("{transport}-{backup}-{over}.pcapng");
+    let done = AtomicBool::new(false);
+    let (begun, ready) = channel();
+    thread::scope(|scope| {
+        let file = folder.join(&name);
+        let done = &done;
+        let capturing = scope.spawn(move || capture(stage, at, &file, (done, begun)));
+        // Nothing of the run is missed. A capture that cannot begin tells that by the end of the channel.
+        let _ = ready.recv();
+        let mut run = one(stage, at, job, (began, stop));
+        done.store(true, Ordering::Relaxed);
+        let captured = capturing.join();
+        let captured =
+            captured.unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")));
+        run.capture = captured.is_ok().then(|| name.clone());
+        run.capture_lacks = lacks(&name, &captured);
+        run
+    })
+}
+
+/// What a capture lacks, which says nothing against the figures of its run.
+fn lacks(name: &str, captured: &io::Result<emulation::Captured>) -> Option<String> {
+    match captured {
+        Err(error) => Some(format!(
+            "cannot capture into {name}: {error}; {}",
+            emulation::remedy(error)
+        )),
+        Ok(it) if it.ended == emulation::Ended::Size => Some(format!(
+            "{name} was full after {:.1} s, and {} packets were missed for want of room",
+            it.lasted.as_secs_f64(),
+            it.dropped
+        )),
+        Ok(it) if it.dropped > 0 => Some(format!(
+            "{name} misses {} packets for want of room",
+            it.dropped
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// Captures what the substation and the control centre have of each other, until `done`.
+fn capture(
+    stage: &Stage,
+    (host, _): &(Host, Site),
+    file: &Path,
+    (done, begun): (&AtomicBool, Sender<()>),
+) -> io::Result<emulation::Captured> {
+    let places = [&stage.centre.name, &host.name].map(Clone::clone);
+    let points = emulation::points_of(&stage.topology, &places)
+        .map_err(|wrong| io::Error::other(wrong.join("; ")))?;
+    let limits = emulation::Limits {
+        bytes: CAPTURE_MAX,
+        lasts: std::time::Duration::from_secs(CAPTURE_SECONDS),
+        packet: CAPTURED_BYTES,
+        with: vec![host.network.into(), host.backup.into()],
+    };
+    let mut to = File::create_new(file)?;
+    emulation::capture(
+        (&stage.running, &stage.topology),
+        &points,
+        (&mut to, limits),
+        &|| done.load(Ordering::Relaxed),
+        || {
+            let _ = begun.send(());
+        },
+    )
+}
+
+/// What a case is called in results: transport, backup, and over what messages go.
+const fn named(case: Case) -> (&'static str, &'static str, &'static str) {
+    match case {
+        Case::Network => ("tcp", "none", "network"),
+        Case::Backup(line) => ("tcp", line_name(line), "backup"),
+        Case::Outage(transport, line) => (transport.name, line_name(line), "network"),
+    }
+}
+
 fn one(
     stage: &Stage,
     (host, site): &(Host, Site),
     job: &Job,
     (began, stop): (Instant, &AtomicBool),
 ) -> Run {
-    let named = match job.case {
-        Case::Network => ("tcp", "none", "network"),
-        Case::Backup(line) => ("tcp", line_name(line), "backup"),
-        Case::Outage(transport, line) => (transport.name, line_name(line), "network"),
-    };
+    let named = named(job.case);
     let mut run = Run {
         transport: named.0.to_owned(),
         backup: named.1.to_owned(),
@@ -181,4 +272,26 @@ fn tell(run: &mut Run, began: Duration, first: Instant, outage: Outage, heard: &
     run.late_us = heard.messages.iter().map(late).collect();
     let took = |it: &Message| Some(us(it.answered?.since(it.sent).as_nanos()));
     run.rtt_us = heard.messages.iter().map(took).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_capture_lacks_is_told_with_its_cause() {
+        let captured = |ended, dropped| emulation::Captured {
+            interfaces: Vec::new(),
+            dropped,
+            bytes: 0,
+            lasted: std::time::Duration::from_secs(2),
+            ended,
+        };
+        let told = |captured| lacks("tcp.pcapng", &captured).unwrap_or_default();
+        assert_eq!(told(Ok(captured(emulation::Ended::Asked, 0))), "");
+        assert!(told(Ok(captured(emulation::Ended::Asked, 7))).contains("misses 7"));
+        assert!(told(Ok(captured(emulation::Ended::Size, 7))).contains("full after 2.0 s"));
+        let there = io::Error::from_raw_os_error(libc::EEXIST);
+        assert!(told(Err(there)).contains("without captures"));
+    }
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie, UpError};
+use bumpless_wan::emulation::{self, Backup, Lines, Place, Routing, Running, Tie, UpError};
 
 use super::daemons::{Daemons, monitor};
 use super::end::{Certificate, Foreign, Ports, Server, serve};
@@ -28,6 +28,8 @@ pub struct Setting<'a> {
     pub place: Place,
     /// The network.
     pub topology: Topology,
+    /// Who decides where packets go in it.
+    pub routing: Routing,
     /// Substations at once, at most.
     pub sites: usize,
     /// What will be used on it.
@@ -95,8 +97,13 @@ impl Stage {
         let certificate = Certificate::new()?;
         let mut keeper = Command::new(setting.binary);
         keeper.args(["wan", "keep", "--tied", "--name", setting.place.name()]);
-        let (running, tie) = emulation::up_tied(&setting.place, topology, Pool::V4, &mut keeper)
-            .map_err(|error| error.to_string())?;
+        let (running, tie) = emulation::up_tied(
+            &setting.place,
+            topology,
+            (Pool::V4, setting.routing),
+            &mut keeper,
+        )
+        .map_err(|error| error.to_string())?;
         let nodes = [centre].into_iter().chain(sites.iter().map(|it| it.node));
         let nodes: Vec<_> = nodes.collect();
         let backup = Backup::new(&running, topology, (&nodes, 1))

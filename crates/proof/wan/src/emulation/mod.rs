@@ -14,6 +14,7 @@
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
 //! | `outage` | links and nodes that carry nothing |
+//! | `capture` | what passes nodes and links, in a file |
 //! | `cables` | the cables of a second way |
 //! | `backup` | a second way from some hosts to others, with delays of its own |
 //! | `source` | from which address a host speaks |
@@ -25,6 +26,7 @@
 mod backup;
 mod build;
 mod cables;
+mod capture;
 mod delay;
 mod down;
 mod keeper;
@@ -42,6 +44,9 @@ mod up;
 pub use backup::{Backup, Line, Lines};
 pub use build::Delays;
 pub use cables::Cables;
+pub use capture::{
+    Captured, Ended, Interface, Limits, Point, addresses_at, capture, points_of, remedy,
+};
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;

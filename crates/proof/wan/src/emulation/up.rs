@@ -76,7 +76,7 @@ pub fn up(
     settings: (Pool, Routing),
     keeper: &mut Command,
 ) -> Result<Running, UpError> {
-    let (running, mut tie) = begun(place, topology, settings, keeper)?;
+    let (running, mut tie) = up_tied(place, topology, settings, keeper)?;
     // It goes on alone.
     tie.0 = None;
     Ok(running)
@@ -101,15 +101,6 @@ impl Drop for Tie {
 /// # Errors
 /// [`UpError`].
 pub fn up_tied(
-    place: &Place,
-    topology: &Topology,
-    pool: Pool,
-    keeper: &mut Command,
-) -> Result<(Running, Tie), UpError> {
-    begun(place, topology, (pool, Routing::Fixed), keeper)
-}
-
-fn begun(
     place: &Place,
     topology: &Topology,
     settings: (Pool, Routing),

@@ -6,10 +6,10 @@ mod tables;
 mod words;
 
 use super::result::Programs;
-use bumpless_bench::output_folder::OutputFolder;
+use crate::kept::{Head, Kept};
 
 /// All of it as text.
-pub fn text(programs: &Programs) -> String {
+fn text(programs: &Programs) -> String {
     let mut text = words::about(programs);
     text.push('\n');
     for sentence in words::answers(programs) {
@@ -22,17 +22,28 @@ pub fn text(programs: &Programs) -> String {
     text
 }
 
-/// Writes `programs.json`, `tables.txt` and `report.html` into `folder`.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write(programs: &Programs, folder: &OutputFolder) -> Result<(), String> {
-    let json = serde_json::to_string(programs).map_err(|error| error.to_string())?;
-    folder.write([
-        ("programs.json", json),
-        ("tables.txt", text(programs)),
-        ("report.html", page::render(programs)),
-    ])
+impl Kept for Programs {
+    const SCHEMA: &'static str = "bumpless.wan-programs/1";
+    const FILE: &'static str = "programs.json";
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn held(&self) -> bool {
+        self.promises.iter().all(|it| it.held)
+    }
+
+    fn text(&self) -> String {
+        text(self)
+    }
+
+    fn others(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("tables.txt", text(self)),
+            ("report.html", page::render(self)),
+        ]
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub fn render(programs: &Programs) -> String {
          <title>Programs across a wide-area network</title>\n<style>\n{STYLE}{CHART}{OWN}</style></head><body><main>\n\
          <h1>Real programs across a power grid's wide-area network</h1>\n<p>{}</p>\n<p><code>{}</code></p>\n<ul>\n",
         escape(&words::about(programs)),
-        escape(&programs.command.join(" "))
+        escape(&programs.head.command.join(" "))
     );
     for sentence in words::answers(programs) {
         let _ = writeln!(page, "<li>{}</li>", escape(&sentence));

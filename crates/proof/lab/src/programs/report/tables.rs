@@ -62,7 +62,9 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
         Outage::None => format!("Nothing dies: {seconds_long} s as they are"),
         _ => format!("For {seconds_long} s {} dies{names}", outage.title()),
     };
-    let one = ["lost", "median", "99 %", "silence", "ended", "back"];
+    let one = [
+        "lost", "median", "99 %", "silence", "ended", "back", "crashes",
+    ];
     let head: Vec<&str> = ["protocol", "centre", "substations", "sent"]
         .into_iter()
         .chain(one)
@@ -74,14 +76,15 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
         table.note = format!(
             "Sent, lost: orders, questions and frames while it is dead, lost without an answer within {} s or, of frames, at all. Median, 99 %: round \
              trips [ms], of frames one way. Silence: the longest for which one of the substations is not heard, until the next one dies. Ended: \
-             connections. Back: from the end of the outage until each is heard. Reached: those that have the outage on their way there or back.",
+             connections. Back: from the end of the outage until each is heard. Crashes: how often the centre's program died of a fault of its own and was started \
+             again, with all of its connections. Reached: those that have the outage on their way there or back.",
             TIMEOUT_MS / 1000
         );
     }
     table.groups = vec![
         (String::new(), 4),
-        ("without iPRP".to_owned(), 6),
-        ("under iPRP".to_owned(), 6),
+        ("without iPRP".to_owned(), 7),
+        ("under iPRP".to_owned(), 7),
     ];
     if programs.rows.iter().all(|row| row.outage != outage) {
         return table;
@@ -127,7 +130,7 @@ fn table_row(table: &mut Table, (protocol, centre): (Protocol, &str), rows: [Opt
     ];
     let cells = rows.into_iter().flat_map(|row| {
         let Some(row) = row else {
-            return vec!["-".to_owned(); 6];
+            return vec!["-".to_owned(); 7];
         };
         let ms = |us: Option<u64>| {
             us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3))
@@ -147,6 +150,7 @@ fn table_row(table: &mut Table, (protocol, centre): (Protocol, &str), rows: [Opt
                 _ => row.ended.to_string(),
             },
             back,
+            row.crashes.to_string(),
         ]
     });
     table.row(first.into_iter().chain(cells));

@@ -20,6 +20,8 @@ fn row(pass: Pass, outage: Outage, lost: usize) -> Row {
         max_us: Some(5_500),
         silence_ms: lost as u64 * 20,
         ended: 0,
+        ended_by_crash: 0,
+        crashes: if lost > 0 { 3 } else { 0 },
         back_ms: (lost < 400).then_some(120),
     }
 }
@@ -89,12 +91,14 @@ fn tables_tell_both_passes_side_by_side_and_name_what_was_not_run() {
             "9.0 s",
             "-",
             "not yet",
+            "3",
             "0",
             "3.3",
             "4.4",
             "0.0 s",
             "-",
-            "0.1 s"
+            "0.1 s",
+            "0"
         ]
     );
     let not_run = text.lines().filter(|line| line.contains("not run"));

@@ -5,45 +5,27 @@ use super::super::result::{Pass, Programs, Row};
 
 /// Where and with what it was made, and on which scale.
 pub fn about(programs: &Programs) -> String {
-    let (host, network) = (&programs.host, &programs.network);
     let settings = &programs.settings;
-    let commit = programs.commit.as_deref().unwrap_or("no checkout");
-    let complete = match programs.complete {
-        true => "",
-        false => "; stopped before its end",
-    };
-    let delays = match network.delays.as_str() {
-        "held" => "held at the host that a packet is for",
-        "netem" => "by netem on each link",
-        "nothing" => "none",
-        _ => "LACKING, every link was instant",
-    };
     let backup = match settings.backup.as_str() {
         "lte" => "LTE-like",
         _ => "Ethernet-like",
     };
     let each_second = |of: u64| settings.substations as u64 * of * programs.centres.len() as u64;
     format!(
-        "Bumpless {} ({commit}), {} x {}, {}, load at the beginning {}; threads of real-time priority waited for a processor {} times for half a \
-         millisecond or more, {:.0} ms at most, and messages that were under way then took longer. {} nodes and {} links, delays: {delays}; a second way of \
-         each host, {backup}. {} substations at once to {} control centres: {:.0} orders and as many questions and reports, and {} frames \
-         in a second; outages of {} s, seed {}; {:.0} s{complete}",
-        programs.version,
-        host.processors,
-        host.processor,
-        host.kernel,
-        host.load,
+        "{}; threads of real-time priority waited for a processor {} times for half a millisecond or more, {:.0} ms at most, and messages \
+         that were under way then took longer. {}; a second way of each host, {backup}. {} substations at once to {} control centres: \
+         {:.0} orders and as many questions and reports, and {} frames in a second; outages of {} s, seed {}; {}",
+        programs.head.told(),
         programs.jitter.stalled,
         programs.jitter.longest_ns as f64 / 1e6,
-        network.nodes,
-        network.links,
+        programs.network.told(),
         settings.substations,
         programs.centres.len(),
         each_second(1_000) as f64 / settings.every_ms.max(1) as f64,
         each_second(u64::from(settings.frames_each_second)),
         settings.seconds,
         settings.seed,
-        programs.took_s,
+        programs.head.took(),
     )
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use bumpless_base::{Duration, Instant};
+use bumpless_net_linux::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 
@@ -17,6 +18,12 @@ use super::client::{Heard, Message};
 
 /// How often whoever waits for a program looks whether somebody wants to stop, nanoseconds.
 const LOOK_NS: i64 = 50_000_000;
+/// How long a program may take to listen, or to have a connection.
+const BEGINS: Duration = Duration::from_secs(15);
+/// How long it may take after its last message until it tells what came of it.
+const ENDS: Duration = Duration::from_secs(15);
+/// Between two messages (fifth paper, V-A).
+const PERIOD: Duration = Duration::from_millis(50);
 /// Most bytes of a line.
 const LINE_MAX: u64 = 16 << 20;
 /// How late an answer may be before the program goes to its backup, milliseconds.
@@ -75,7 +82,7 @@ impl Foreign {
     pub fn serve(&self, port: u16) -> io::Result<Server> {
         let address = Ipv4Addr::UNSPECIFIED.to_string();
         let (process, mut lines) = self.start(&["serve", &address, &port.to_string()])?;
-        line(&mut lines, &AtomicBool::new(false))?;
+        line(&mut lines, (BEGINS, &AtomicBool::new(false)))?;
         Ok(Server(process))
     }
 
@@ -92,6 +99,7 @@ impl Foreign {
     ) -> io::Result<Heard> {
         let ends = [network.0.ip(), network.1.ip()].map(ToString::to_string);
         let backup = [backup.0.ip(), backup.1.ip()].map(ToString::to_string);
+        let lasts = after + PERIOD * messages as u64 + ENDS;
         let numbers = [
             u64::from(network.1.port()),
             messages as u64,
@@ -103,9 +111,9 @@ impl Foreign {
             TIMEOUT_MS,
         ];
         let (_process, mut lines) = self.start(&arguments)?;
-        let first: Began = read(&line(&mut lines, stop)?)?;
+        let first: Began = read(&line(&mut lines, (BEGINS, stop))?)?;
         let _ = began.send(Instant::from_nanos(first.began_ns));
-        let told: Told = read(&line(&mut lines, stop)?)?;
+        let told: Told = read(&line(&mut lines, (lasts, stop))?)?;
         let message = |(due, sent, answered): (u64, u64, Option<u64>)| Message {
             due: Instant::from_nanos(due),
             sent: Instant::from_nanos(sent),
@@ -134,9 +142,18 @@ fn read<'a, T: Deserialize<'a>>(line: &'a str) -> io::Result<T> {
         .map_err(|error| io::Error::other(format!("it says: {line:.100}: {error}")))
 }
 
-/// The next line of a program, which writes lines whole.
-fn line(lines: &mut BufReader<ChildStdout>, stop: &AtomicBool) -> io::Result<String> {
+/// The next line of a program, which writes lines whole and has so long for it.
+fn line(
+    lines: &mut BufReader<ChildStdout>,
+    (patience, stop): (Duration, &AtomicBool),
+) -> io::Result<String> {
+    let until = Clock.now() + patience;
     while lines.buffer().is_empty() {
+        if Clock.now() > until {
+            let seconds = patience.as_nanos() / 1_000_000_000;
+            let why = format!("the program said nothing for {seconds} s, and was ended");
+            return Err(io::Error::other(why));
+        }
         if stop.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }

@@ -2,11 +2,16 @@
 
 use bumpless_wan::emulation::Line;
 
-use super::words::{ms, ms_or};
-use crate::study::analysis::{Cell, LIMIT_US, baseline, cells, promises};
+use super::words::{ms, ms_or, reckoned};
+use crate::study::analysis::{Cell, LIMIT_US, Trips, baseline, beside, cells, loads, promises};
 use crate::study::paper;
-use crate::study::result::Study;
+use crate::study::result::{Background, Study};
 use crate::study::transport::{Socket, line_title};
+
+/// With less of what was asked for than this, what sends had no processor, and then neither had what is measured.
+const HONEST_SHARE: f64 = 0.98;
+/// A message of what is measured that is given to its socket later than this had to wait for a processor, microseconds.
+const LATE_US: u32 = 1_000;
 
 /// A question with what the study says to it.
 #[derive(Debug)]
@@ -81,15 +86,57 @@ fn delays(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
             said.extend(delay(cell));
         }
     }
-    let network = baseline(study, None);
-    if let Some(median) = network.percentile(50) {
-        said.push(format!(
-            "Without an outage, a message takes {} ms over the network there and back (median; 99 %: {} ms).",
-            ms(median),
-            ms_or(network.percentile(99))
-        ));
+    for load in loads(study) {
+        let network = baseline(study, None, load);
+        if let Some(median) = network.percentile(50) {
+            said.push(format!(
+                "Without an outage{}, a message takes {} ms over the network there and back (median; 99 %: {} ms).",
+                beside(load),
+                ms(median),
+                ms_or(network.percentile(99))
+            ));
+        }
     }
+    said.extend(study.background.iter().map(|it| carried(study, it)));
     said
+}
+
+/// What background traffic was, and on which scale.
+fn carried(study: &Study, background: &Background) -> String {
+    let all = background.clear.sent + background.behind.sent;
+    let scale = f64::from(background.each_second) / f64::from(paper::BACKGROUND);
+    let honest = match too_much(study, background) {
+        true => {
+            " That is more than this machine has processors for: what is slower by it is no network's."
+        }
+        false => "",
+    };
+    let reckoned = reckoned(background);
+    format!(
+        "Background traffic of {} messages of {} bytes a second was asked for, {scale:.2} of the paper's {}, from {} substations in turn to {}: {:.0} were sent in \
+         each second, {all} in all, and of {} over ways that no outage cut {} were lost. Such a message took {} ms one way (median; 99 %: {}).{honest}{reckoned}",
+        background.each_second,
+        background.message_bytes,
+        paper::BACKGROUND,
+        background.substations,
+        background.centre,
+        background.achieved(),
+        background.clear.sent,
+        background.clear.lost(),
+        ms_or(background.p50_us),
+        ms_or(background.p99_us),
+    )
+}
+
+/// Whether background traffic wanted more of the processors than they had.
+fn too_much(study: &Study, background: &Background) -> bool {
+    let late = |load: u32| {
+        let runs = study.runs.iter().filter(|run| run.background == load);
+        let late = Trips::of(runs.flat_map(|run| run.late_us.iter().copied()));
+        late.percentile(99).is_some_and(|us| us > LATE_US)
+    };
+    let share = background.achieved() / f64::from(background.each_second.max(1));
+    share < HONEST_SHARE || (late(background.each_second) && !late(0))
 }
 
 /// A sentence on one case.
@@ -107,9 +154,8 @@ fn delay(cell: &Cell<'_>) -> Option<String> {
         )
     });
     Some(format!(
-        "{}, {} backup: a failover takes {} ms (mean of {}; median {}, longest {}){theirs}.",
-        cell.transport.title,
-        line_title(cell.line),
+        "{}: a failover takes {} ms (mean of {}; median {}, longest {}){theirs}.",
+        cell.title(),
         ms(all.avg),
         all.count,
         ms(all.p50),
@@ -117,35 +163,44 @@ fn delay(cell: &Cell<'_>) -> Option<String> {
     ))
 }
 
+/// What applications ask for, microseconds.
+const LIMITS: [(u32, &str); 3] = [
+    (LIMIT_US, "10 ms (teleprotection)"),
+    (100_000, "100 ms"),
+    (500_000, "500 ms"),
+];
+
+/// Which of these cases of one backup and load meet a limit.
+fn meet(cells: &[&Cell<'_>], (limit, what): (u32, &str)) -> String {
+    let meets = |cell: &&&Cell<'_>| {
+        let within = cell.failovers.percentile(99).is_some_and(|us| us <= limit);
+        within && cell.lost == 0
+    };
+    let names = cells.iter().filter(meets).map(|cell| cell.transport.title);
+    let names: Vec<_> = names.collect();
+    let names = match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join("; "),
+    };
+    let (line, load) = cells
+        .first()
+        .map_or((Line::Ethernet, 0), |it| (it.line, it.load));
+    format!(
+        "Failovers within {what}, {} backup{}, 99 of 100 and nothing lost: {names}.",
+        line_title(line),
+        beside(load)
+    )
+}
+
 fn suited(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     for line in [Line::Ethernet, Line::Lte] {
-        let of: Vec<_> = cells.iter().filter(|cell| cell.line == line).collect();
-        if of.is_empty() {
-            continue;
-        }
-        for (limit, what) in [
-            (LIMIT_US, "10 ms (teleprotection)"),
-            (100_000, "100 ms"),
-            (500_000, "500 ms"),
-        ] {
-            let meets = |cell: &&&Cell<'_>| {
-                let within = cell.failovers.percentile(99).is_some_and(|us| us <= limit);
-                within && cell.lost == 0
-            };
-            let names: Vec<_> = of
-                .iter()
-                .filter(meets)
-                .map(|cell| cell.transport.title)
-                .collect();
-            let names = match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join("; "),
-            };
-            said.push(format!(
-                "Failovers within {what}, {} backup, 99 of 100 and nothing lost: {names}.",
-                line_title(line)
-            ));
+        for load in loads(study) {
+            let of = cells.iter();
+            let of: Vec<_> = of.filter(|it| it.line == line && it.load == load).collect();
+            if !of.is_empty() {
+                said.extend(LIMITS.map(|limit| meet(&of, limit)));
+            }
         }
     }
     let promises = promises(study);

@@ -68,6 +68,10 @@ fn boxes(cells: &[Cell<'_>], line: Line, number: u8) -> Option<Figure> {
     let title = format!(
         "Figure {number}: round trips before the outage, of the failover, and later while the way is dead, {backup} backup (bar: 1 to 99 %, stroke: median, cross: the paper's mean failover)"
     );
+    // The paper's crosses are where its figures were measured as ours were, or where there is but one kind of ours.
+    let is_loaded = |cell: &Cell<'_>| cell.load > 0;
+    let both = of.iter().any(|it| is_loaded(it)) && !of.iter().all(|it| is_loaded(it));
+    let papers = |cell: &Cell<'_>| !both || is_loaded(cell) == paper::loaded(line);
     let mut svg = Svg::default();
     let bottom = TOP + of.len() as f64 * ROW;
     for ms in NAMED {
@@ -82,7 +86,10 @@ fn boxes(cells: &[Cell<'_>], line: Line, number: u8) -> Option<Figure> {
             "tick",
             (LEFT - 10.0, y + 24.0),
             Anchor::End,
-            cell.transport.title,
+            &match cell.load {
+                0 => cell.transport.title.to_owned(),
+                load => format!("the same, beside {load}/s"),
+            },
         );
         let phases = [
             ("before", "p1", &cell.before),
@@ -97,11 +104,8 @@ fn boxes(cells: &[Cell<'_>], line: Line, number: u8) -> Option<Figure> {
                 trips,
             );
         }
-        let figures = cell
-            .transport
-            .paper
-            .and_then(|row| paper::failover(row, line));
-        if let Some(figures) = figures {
+        let of = cell.transport.paper.filter(|_| papers(cell));
+        if let Some(figures) = of.and_then(|row| paper::failover(row, line)) {
             svg.cross("paper", (x(figures.mean * 1e3), y + 6.0 + BOX * 1.5 + 2.0));
         }
     }
@@ -148,8 +152,11 @@ fn figure_4(study: &Study) -> Option<Figure> {
 
 /// Figure 6: the run of each transport whose failover is the median one.
 fn figure_6(cells: &[Cell<'_>]) -> Option<Figure> {
+    // As the paper's, without background traffic if there are such runs.
+    let load = cells.iter().map(|it| it.load).min();
     let rows: Vec<_> = cells
         .iter()
+        .filter(|cell| Some(cell.load) == load)
         .filter_map(|cell| {
             let name = format!("{}, {}", cell.transport.title, line_title(cell.line));
             Some((name, typical(cell)?))

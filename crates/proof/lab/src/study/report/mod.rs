@@ -8,10 +8,10 @@ mod tables;
 mod words;
 
 use super::result::Study;
-use bumpless_bench::output_folder::OutputFolder;
+use crate::kept::{Head, Kept};
 
 /// The whole study as text.
-pub fn text(study: &Study) -> String {
+fn text(study: &Study) -> String {
     let mut text = words::about(study);
     text.push('\n');
     for table in tables::all(study) {
@@ -27,18 +27,32 @@ pub fn text(study: &Study) -> String {
     text
 }
 
-/// Writes `study.json`, `outages.csv`, `tables.txt` and `report.html` into `folder`.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write(study: &Study, folder: &OutputFolder) -> Result<(), String> {
-    let json = serde_json::to_string(study).map_err(|error| error.to_string())?;
-    folder.write([
-        ("study.json", json),
-        ("outages.csv", outages::csv(study)),
-        ("tables.txt", text(study)),
-        ("report.html", page::render(study)),
-    ])
+impl Kept for Study {
+    const SCHEMA: &'static str = "bumpless.wan-study/1";
+    const FILE: &'static str = "study.json";
+
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Besides, every run gave figures, and nothing but somebody's wish ended it early.
+    fn held(&self) -> bool {
+        let promises = self.promises.iter().all(|it| it.held);
+        let runs = self.runs.iter().all(|run| run.error.is_none());
+        promises && runs && self.broke_off.is_none()
+    }
+
+    fn text(&self) -> String {
+        text(self)
+    }
+
+    fn others(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("outages.csv", outages::csv(self)),
+            ("tables.txt", text(self)),
+            ("report.html", page::render(self)),
+        ]
+    }
 }
 
 #[cfg(test)]

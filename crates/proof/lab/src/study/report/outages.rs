@@ -8,7 +8,7 @@ use crate::study::result::{Run, Study};
 /// Every outage as comma-separated values, microseconds.
 pub fn csv(study: &Study) -> String {
     let mut text = String::from(
-        "transport,backup,run,substation,path_us,cut_after_us,dead_us,switched_after_us,failover_us,through_max_us,through_messages,over_10_ms,lost,error\n",
+        "transport,backup,run,substation,path_us,cut_after_us,dead_us,switched_after_us,failover_us,through_max_us,through_messages,over_10_ms,lost,error,background_per_s\n",
     );
     for run in study
         .runs
@@ -40,7 +40,7 @@ fn line(text: &mut String, run: &Run) {
     let error = run.error.as_deref().unwrap_or("").replace(['"', '\n'], " ");
     let _ = writeln!(
         text,
-        "{},{},{},{},{},{},{},{},{},{},{},{},{lost},\"{error}\"",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{lost},\"{error}\",{}",
         run.transport,
         run.backup,
         run.number,
@@ -53,5 +53,6 @@ fn line(text: &mut String, run: &Run) {
         told(trips.summary().map(|it| it.max)),
         through.len(),
         trips.above(LIMIT_US) + lost,
+        run.background,
     );
 }

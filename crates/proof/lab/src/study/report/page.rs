@@ -18,7 +18,7 @@ pub fn render(study: &Study) -> String {
          <title>Failovers over a wide-area network</title>\n<style>\n{STYLE}{CHART}{OWN}</style></head><body><main>\n\
          <h1>Failovers over a power grid's wide-area network</h1>\n<p>{}</p>\n<p><code>{}</code></p>\n",
         escape(&words::about(study)),
-        escape(&study.command.join(" "))
+        escape(&study.head.command.join(" "))
     );
     for answer in answers::all(study) {
         let _ = write!(page, "<h2>{}</h2>\n<ul>\n", escape(&answer.question));

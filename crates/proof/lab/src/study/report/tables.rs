@@ -3,8 +3,8 @@
 use bumpless_bench::report::table::{Kind, Table};
 use bumpless_wan::emulation::Line;
 
-use super::words::{ms, ms_or, paper as told};
-use crate::study::analysis::{Cell, LIMIT_US, Trips, baseline, cells, promises};
+use super::words::{ms, ms_or, paper as told, reckoned};
+use crate::study::analysis::{Cell, LIMIT_US, Trips, baseline, beside, cells, loads, promises};
 use crate::study::paper::{self, Figures};
 use crate::study::result::Study;
 use crate::study::transport::{ALL, Socket, Transport, line_title};
@@ -12,11 +12,21 @@ use crate::study::transport::{ALL, Socket, Transport, line_title};
 /// Every table, in order.
 pub fn all(study: &Study) -> Vec<Table> {
     let cells = cells(study);
-    let mut tables = vec![promised(study), table_i(study), table_ii(study)];
+    let mut tables = vec![
+        promised(study),
+        table_i(study),
+        background(study),
+        table_ii(study),
+        beside_each_other(study, &cells),
+        captures(study),
+    ];
     for line in [Line::Ethernet, Line::Lte] {
-        let of: Vec<_> = cells.iter().filter(|it| it.line == line).collect();
-        if !of.is_empty() {
-            tables.push(failovers(&of, line));
+        for load in loads(study) {
+            let of = cells.iter();
+            let of: Vec<_> = of.filter(|it| it.line == line && it.load == load).collect();
+            if !of.is_empty() {
+                tables.push(failovers(&of, line, load, loads(study)));
+            }
         }
     }
     tables.retain(|table| !table.is_empty());
@@ -116,47 +126,180 @@ fn measured(study: &Study, transport: &Transport) -> String {
     }
 }
 
+/// What background traffic came to.
+fn background(study: &Study) -> Table {
+    let mut table = Table::new(
+        "Background traffic: messages from all substations to the control centre",
+        &[
+            "asked [1/s]",
+            "of the paper's",
+            "sent [1/s]",
+            "least in a second",
+            "sent",
+            "came",
+            "lost",
+            "lost [%]",
+            "sent",
+            "came",
+            "median",
+            "99 %",
+            "max",
+        ],
+    );
+    table.groups = vec![
+        (String::new(), 4),
+        ("over ways without outages".to_owned(), 4),
+        ("over others".to_owned(), 2),
+        ("one way [ms]".to_owned(), 3),
+    ];
+    for it in &study.background {
+        table.note = format!(
+            "{} bytes each, from {} substations in turn to {}, of which {} have an outage of a run on their way; the paper had {} in a second. What is not sent was \
+             late by 20 ms for want of a processor, but for {} that the system did not take; of what is lost, {} came and found no room at the receiver. One way \
+             includes the receiver's wait for a processor. The least is of whole seconds.{}",
+            it.message_bytes,
+            it.substations,
+            it.centre,
+            it.behind_outages,
+            paper::BACKGROUND,
+            it.refused,
+            it.overrun,
+            reckoned(it)
+        );
+        // The first second and the last one are not whole.
+        let whole = it.course.get(1..it.course.len().saturating_sub(1));
+        let least = whole
+            .unwrap_or_default()
+            .iter()
+            .map(|(sent, _)| *sent)
+            .min();
+        let of = it.clear;
+        let share = 100.0 * of.lost() as f64 / of.sent.max(1) as f64;
+        let scale = f64::from(it.each_second) / f64::from(paper::BACKGROUND);
+        table.row([
+            it.each_second.to_string(),
+            format!("{scale:.2}"),
+            format!("{:.0}", it.achieved()),
+            least.map_or_else(|| "-".to_owned(), |it| it.to_string()),
+            of.sent.to_string(),
+            of.received.to_string(),
+            of.lost().to_string(),
+            format!("{share:.3}"),
+            it.behind.sent.to_string(),
+            it.behind.received.to_string(),
+            ms_or(it.p50_us),
+            ms_or(it.p99_us),
+            ms_or(it.max_us),
+        ]);
+    }
+    table
+}
+
+/// Captures that lack something.
+fn captures(study: &Study) -> Table {
+    let mut table = Table::new("Captures that are not whole", &["case", "what is missing"]);
+    table.words = true;
+    for run in &study.runs {
+        if let Some(lacks) = &run.capture_lacks {
+            table.kind(
+                Kind::Bad,
+                [format!("{}, {}", run.transport, run.backup), lacks.clone()],
+            );
+        }
+    }
+    table
+}
+
 fn table_ii(study: &Study) -> Table {
     let mut table = Table::new(
         "Table II: round trips without outages [ms]",
         &["way", "messages", "mean", "median", "1 %", "99 %"],
     );
     table.note = "TCP, 1,000 bytes every 50 ms. The paper's emulated network took longer than its links sum to; the profile `measured` adds that to each router.".to_owned();
-    let rows = [
-        ("emulated network", baseline(study, None), paper::NETWORK),
-        (
-            "backup LTE",
-            baseline(study, Some(Line::Lte)),
-            paper::backup(Line::Lte),
-        ),
+    let ways = [
+        ("emulated network", None, paper::NETWORK),
+        ("backup LTE", Some(Line::Lte), paper::backup(Line::Lte)),
         (
             "backup Ethernet",
-            baseline(study, Some(Line::Ethernet)),
+            Some(Line::Ethernet),
             paper::backup(Line::Ethernet),
         ),
     ];
-    for (way, trips, figures) in rows {
-        if trips.count() == 0 {
-            continue;
+    for (way, line, figures) in ways {
+        let mut measured = false;
+        for load in loads(study) {
+            let trips = baseline(study, line, load);
+            if trips.count() > 0 {
+                measured = true;
+                let name = [format!("{way}{}", beside(load)), trips.count().to_string()];
+                table.row(name.into_iter().chain(four(&trips)));
+            }
         }
-        table.row(
-            [way.to_owned(), trips.count().to_string()]
-                .into_iter()
-                .chain(four(&trips)),
-        );
-        let Figures {
-            mean,
-            median,
-            low,
-            high,
-        } = figures;
-        let theirs = [Some(mean), median, low, high].map(told);
-        table.kind(
-            Kind::Paper,
-            ["paper".to_owned(), String::new()]
-                .into_iter()
-                .chain(theirs),
-        );
+        if measured {
+            let Figures {
+                mean,
+                median,
+                low,
+                high,
+            } = figures;
+            let theirs = [Some(mean), median, low, high].map(told);
+            let name = ["paper".to_owned(), String::new()];
+            table.kind(Kind::Paper, name.into_iter().chain(theirs));
+        }
+    }
+    table
+}
+
+/// Failovers without and with background traffic, of cases that have both.
+fn beside_each_other(study: &Study, cells: &[Cell<'_>]) -> Table {
+    let mut table = Table::new(
+        "Without and with background traffic [ms]",
+        &[
+            "case", "without", "with", "without", "with", "without", "with", "without", "with",
+            "paper", "without", "with", "without", "with",
+        ],
+    );
+    table.groups = vec![
+        (String::new(), 1),
+        ("before, 50 %".to_owned(), 2),
+        ("before, 99 %".to_owned(), 2),
+        ("failover, 50 %".to_owned(), 2),
+        ("failover, mean".to_owned(), 3),
+        ("over 10 ms [%]".to_owned(), 2),
+        ("lost".to_owned(), 2),
+    ];
+    table.note = format!(
+        "The paper's are with an Ethernet backup without, and with an LTE backup beside {} messages a second.",
+        paper::BACKGROUND
+    );
+    let Some(load) = loads(study).into_iter().find(|&load| load > 0) else {
+        return table;
+    };
+    for without in cells.iter().filter(|it| it.load == 0) {
+        let same = |it: &&Cell<'_>| {
+            it.load == load && it.transport == without.transport && it.line == without.line
+        };
+        let Some(with) = cells.iter().find(same) else {
+            continue;
+        };
+        let both = |figure: &dyn Fn(&Cell<'_>) -> String| [figure(without), figure(with)];
+        let mean = |trips: &Trips| trips.summary().map(|it| it.avg as u32);
+        let over = |it: &Cell<'_>| {
+            let count = it.through.count() + it.lost;
+            let over = it.through.above(LIMIT_US) + it.lost;
+            format!("{:.1}", 100.0 * over as f64 / count.max(1) as f64)
+        };
+        let of = without.transport.paper;
+        let theirs = of.and_then(|row| paper::failover(row, without.line));
+        let mut row = vec![without.title()];
+        row.extend(both(&|it| ms_or(it.before.percentile(50))));
+        row.extend(both(&|it| ms_or(it.before.percentile(99))));
+        row.extend(both(&|it| ms_or(it.failovers.percentile(50))));
+        row.extend(both(&|it| ms_or(mean(&it.failovers))));
+        row.push(theirs.map_or_else(String::new, |it| told(Some(it.mean))));
+        row.extend(both(&over));
+        row.extend(both(&|it| it.lost.to_string()));
+        table.row(row);
     }
     table
 }
@@ -170,7 +313,7 @@ fn four(trips: &Trips) -> [String; 4] {
     [mean, median, low, high]
 }
 
-fn failovers(cells: &[&Cell<'_>], line: Line) -> Table {
+fn failovers(cells: &[&Cell<'_>], line: Line, load: u32, loads: Vec<u32>) -> Table {
     let figure = match line {
         Line::Ethernet => 5,
         Line::Lte => 7,
@@ -194,8 +337,9 @@ fn failovers(cells: &[&Cell<'_>], line: Line) -> Table {
     ];
     let mut table = Table::new(
         format!(
-            "Figure {figure} in numbers: outages with an {} backup, round trips [ms]",
-            line_title(line)
+            "Figure {figure} in numbers: outages with an {} backup{}, round trips [ms]",
+            line_title(line),
+            beside(load)
         ),
         &head,
     );
@@ -208,22 +352,22 @@ fn failovers(cells: &[&Cell<'_>], line: Line) -> Table {
         (String::new(), 1),
     ];
     table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. Too early: runs in which the program went to its backup although the way was whole; they are left out.".to_owned();
-    if line == Line::Lte {
-        table
-            .note
-            .push_str(" The paper's were measured beside 50,000 messages a second of others, ours beside none.");
+    // The paper's figures stand where they were measured as ours were, or in the one table that there is.
+    let papers = (load > 0) == paper::loaded(line) || loads.len() == 1;
+    if papers && paper::loaded(line) {
+        table.note.push_str(&format!(
+            " The paper's were measured beside {} messages a second of others, ours beside {load}.",
+            paper::BACKGROUND
+        ));
     }
     for cell in cells {
         table.row(row(cell));
-        if let Some(figures) = cell
-            .transport
-            .paper
-            .and_then(|row| paper::failover(row, line))
-        {
+        let of = cell.transport.paper.filter(|_| papers);
+        if let Some(figures) = of.and_then(|row| paper::failover(row, line)) {
             table.kind(Kind::Paper, paper_row("paper", figures, head.len()));
         }
     }
-    for (number, protocol, _, security, _) in paper::TABLE_I {
+    for (number, protocol, _, security, _) in paper::TABLE_I.into_iter().filter(|_| papers) {
         let measured = ALL.iter().any(|it| it.paper == Some(number));
         if let (false, Some(figures)) = (measured, paper::failover(number, line)) {
             let name = format!("paper: {protocol}, {security}");

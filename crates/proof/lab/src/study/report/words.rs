@@ -1,6 +1,6 @@
 //! Figures and circumstances in words.
 
-use crate::study::result::Study;
+use crate::study::result::{Background, Study};
 
 /// Microseconds as milliseconds.
 pub fn ms(us: impl Into<u64>) -> String {
@@ -19,34 +19,33 @@ pub fn paper(ms: Option<f64>) -> String {
 
 /// Where and with what a study was made.
 pub fn about(study: &Study) -> String {
-    let host = &study.host;
-    let network = &study.network;
     let settings = &study.settings;
-    let commit = study.commit.as_deref().unwrap_or("no checkout");
-    let complete = match study.complete {
-        true => "",
-        false => "; stopped before its end",
+    let background = match settings.background {
+        0 => "without background traffic".to_owned(),
+        each_second => {
+            format!("without background traffic, then beside {each_second} messages a second")
+        }
     };
-    let delays = match network.delays.as_str() {
-        "held" => "held at the host that a packet is for",
-        "netem" => "by netem on each link",
-        "nothing" => "none",
-        _ => "LACKING, every link was instant",
-    };
+    let broke_off = study.broke_off.as_ref();
+    let broke_off = broke_off.map_or_else(String::new, |why| format!(". BROKEN OFF: {why}"));
     format!(
-        "Bumpless {} ({commit}), {} x {}, {}, load at the beginning {}. {} nodes and {} links, delays: {delays}. {} runs of each \
-         case, {} s each, {} side by side, seed {}; {:.0} s{complete}",
-        study.version,
-        host.processors,
-        host.processor,
-        host.kernel,
-        host.load,
-        network.nodes,
-        network.links,
+        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}{broke_off}",
+        study.head.told(),
+        study.network.told(),
         settings.runs,
         settings.seconds,
         settings.side_by_side,
         settings.seed,
-        study.took_s,
+        study.head.took(),
     )
+}
+
+/// What must be said of ways that outages are said not to have cut.
+pub const fn reckoned(background: &Background) -> &'static str {
+    match background.reckoned {
+        true => {
+            " Daemons decided over which ways: which of them outages cut is reckoned from the fewest hops, and may be others."
+        }
+        false => "",
+    }
 }
