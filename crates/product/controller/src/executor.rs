@@ -120,8 +120,12 @@ where
     pub fn step(&mut self) {
         loop {
             let need = self.machine.poll(self.clock.now());
+            let in_cycle = !matches!(need, Need::Sleep { .. });
             let answer = self.meet(need);
             self.machine.note_silent(self.field.silent());
+            if in_cycle && let Some(why) = self.field.driver_failure() {
+                self.machine.note_driver_failure(why);
+            }
             self.machine.answer(answer, self.clock.now());
             if self.machine.is_between_cycles() {
                 return;

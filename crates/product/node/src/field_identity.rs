@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bumpless_config::{self as config, Certificates, Config, FieldDevices, FieldIo};
-use bumpless_controller::{FieldNote, SecureDialer};
+use bumpless_controller::{DriverLink, FieldNote, SecureDialer};
 use bumpless_pki::Identity;
+use bumpless_sidecar::Driver;
 
 use crate::certificates::{self, IdentityError};
+use crate::field_drivers::{self, FieldDrivers};
 use crate::field_values::FieldValues;
 use crate::warn;
 
@@ -44,6 +46,8 @@ pub struct FieldBoards {
     pub notes: FieldNotes,
     /// What was read and written.
     pub values: FieldValues,
+    /// How field drivers fare.
+    pub drivers: FieldDrivers,
 }
 
 /// This node, as devices see it.
@@ -65,6 +69,22 @@ impl FieldIdentity {
             pair: config.pair.clone(),
             boards,
         }
+    }
+
+    /// Begins to start the driver of `device` of the application with `settings`.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn driver(
+        &self,
+        settings: &config::Application,
+        device: usize,
+    ) -> io::Result<Box<dyn DriverLink>> {
+        let own = (&*self.node, &*self.pair);
+        let order = field_drivers::order(settings, device, (&self.folder, own));
+        let order = order.ok_or_else(|| io::Error::other("no field driver is configured there"))?;
+        let board = self.boards.drivers.of(&settings.name, &order.device);
+        Ok(Box::new(Driver::begin(order, board)?))
     }
 
     /// Where what is read and written is left.
@@ -139,6 +159,8 @@ pub fn folders(config: &Config) -> Vec<Certificates> {
 pub fn secure_count(field: &FieldIo) -> usize {
     match &field.devices {
         FieldDevices::Tank { security, .. } => usize::from(security.is_some()),
-        FieldDevices::Program(devices) => devices.iter().filter(|it| it.security.is_some()).count(),
+        FieldDevices::Program(devices) => {
+            devices.iter().filter(|it| it.security().is_some()).count()
+        }
     }
 }

@@ -136,6 +136,10 @@ impl FieldIo for Shown {
         self.field.silent()
     }
 
+    fn driver_failure(&mut self) -> Option<Arc<str>> {
+        self.field.driver_failure()
+    }
+
     fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError> {
         self.field.keep_warm(until)
     }

@@ -11,7 +11,7 @@ use bumpless_controller::pid::PidParameters;
 use bumpless_controller::retain::{Retained, Table};
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
-    Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
+    Application, CommitMode, Devices, ExecutorSettings, FieldIo, ModbusField, ModbusSettings,
     NoField, OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep,
     Synthetic, SyntheticParameters,
 };
@@ -336,7 +336,8 @@ pub(super) fn open_field(
             let values = (&program.inputs[..], &program.outputs[..]);
             let (check_epoch, dialer) = (field.check_epoch, dialer.as_ref());
             let clock = || Clock.now();
-            let devices = ModbusDevices::new(devices, values, check_epoch, dialer, clock)?;
+            let links = &mut |device| own.driver(settings, device);
+            let devices = Devices::new(devices, values, check_epoch, dialer, links, clock)?;
             Box::new(devices)
         }
         (FieldDevices::Program(_), _) => Box::new(NoField),

@@ -24,6 +24,7 @@ use super::{
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp, ProgramFault};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
+use std::sync::Arc;
 
 /// What a cycle needs before it can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +253,12 @@ where
     /// cycle says so.
     pub fn note_silent(&mut self, devices: u64) {
         self.report.silent_devices = devices;
+    }
+
+    /// The process of a field driver failed: the report of the cycle says so.
+    pub fn note_driver_failure(&mut self, why: Arc<str>) {
+        self.counters.count(Counter::FieldDriverFailures);
+        self.report.driver_failure = Some(why);
     }
 
     /// Whether no cycle is under way.
