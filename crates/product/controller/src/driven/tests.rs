@@ -19,6 +19,9 @@ fn clock() -> Instant {
     Instant::from_nanos(now())
 }
 
+/// Writes a message with this number.
+type Put = fn(&mut Vec<u8>, u32);
+
 /// What a driver answers to an order, byte by byte; nothing: it hangs.
 type Answer = dyn Fn(u32, &Order) -> Vec<Vec<u8>> + Send + Sync;
 
@@ -381,7 +384,7 @@ fn an_answer_that_comes_late_is_not_taken_for_the_next_orders() {
 
 #[test]
 fn a_driver_that_says_what_it_was_not_asked_is_given_up_and_delays_nobody() {
-    let say = |put: fn(&mut Vec<u8>, u32)| {
+    let say = |put: Put| {
         move |number, _: &Order| {
             let mut buffer = Vec::new();
             put(&mut buffer, number);
@@ -390,7 +393,7 @@ fn a_driver_that_says_what_it_was_not_asked_is_given_up_and_delays_nobody() {
     };
     let unasked = DriverFault::Unasked;
     let none = DriverFault::Said(Fault::Malformed);
-    let cases: [(fn(&mut Vec<u8>, u32), DriverFault); 9] = [
+    let cases: [(Put, DriverFault); 9] = [
         (|b, n| message::put_written(b, n, Outcome::Done), unasked),
         (|b, n| message::put_state(b, n, Outcome::Done), unasked),
         (
