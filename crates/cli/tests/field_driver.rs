@@ -100,9 +100,11 @@ fn ask(
         return Err(Outcome::Late);
     }
     let stream = device.as_mut().expect("just made");
+    // In one piece: the rest of a line would wait for the acknowledgement of its beginning.
+    let line = format!("{} {line}\n", std::process::id());
     let mut answer = String::new();
     let asked = { stream.get_ref() }.set_read_timeout(Some(Duration::from_nanos(left)));
-    let asked = asked.and_then(|()| writeln!(stream.get_mut(), "{} {line}", std::process::id()));
+    let asked = asked.and_then(|()| stream.get_mut().write_all(line.as_bytes()));
     match asked.and_then(|()| stream.read_line(&mut answer)) {
         Ok(1..) => answer.trim().parse().map_err(|_| Outcome::NoAnswer),
         _ => {
@@ -131,7 +133,7 @@ fn device(address: SocketAddr) -> Log {
                     let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
                     kept.lock().unwrap().push((pid, words.collect()));
                     line.clear();
-                    if writeln!(reader.get_mut(), "4.5").is_err() {
+                    if reader.get_mut().write_all(b"4.5\n").is_err() {
                         return;
                     }
                 }
