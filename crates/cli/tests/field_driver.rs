@@ -309,6 +309,59 @@ fn a_driver_that_stands_still_delays_nobody_is_named_and_started_again() {
     assert!(stamps.is_sorted(), "{stamps:?}");
 }
 
+/// How often `node` has logged that a driver does not run.
+fn gone(site: &Site, node: &str) -> usize {
+    let log = fs::read_to_string(site.path(&format!("{node}.jsonl"))).unwrap_or_default();
+    log.matches("its driver does not run").count()
+}
+
+fn a_change_keeps_drivers_and_waits_for_those_that_differ() {
+    let (mut site, furnace, _scale) = site();
+    site.start("left");
+    site.start("right");
+    site.await_redundant("tank");
+    await_writes(&furnace, 5);
+    let both = ["left", "right"];
+    let pids = || both.map(|node| [0, 1].map(|at| driver_pid(&site, node, at)));
+    let before = pids();
+    let missed = both.map(|node| gone(&site, node));
+    let mut text = fs::read_to_string(site.config()).unwrap();
+    let mut change = |from: &str, to: &str| {
+        assert!(text.contains(from), "{text}");
+        text = text.replacen(from, to, 1);
+        fs::write(site.path("next.toml"), &text).unwrap();
+        let files = [site.config(), site.path("next.toml")].map(|it| it.display().to_string());
+        let (stdout, stderr, status) = said(&["apply", &files[0], &files[1]]);
+        assert_eq!(status, Some(0), "{stdout}{stderr}");
+        await_writes(&furnace, 5);
+    };
+    change("timeout_ms = 20", "timeout_ms = 21");
+    assert_eq!(pids(), before, "nothing of theirs has changed");
+    assert_eq!(
+        both.map(|node| gone(&site, node)),
+        missed,
+        "and no call has missed them"
+    );
+    change(
+        "arguments = [\"drive\"]",
+        "arguments = [\"drive\", \"again\"]",
+    );
+    let after = pids();
+    for (after, before) in after.iter().zip(before) {
+        assert!(
+            after[0] != before[0] && after[1] == before[1],
+            "{after:?} {before:?}"
+        );
+    }
+    assert_eq!(
+        both.map(|node| gone(&site, node)),
+        missed,
+        "it was ready before it was asked"
+    );
+    let stamps: Vec<_> = writes(&furnace).iter().map(|it| (it.0, it.1)).collect();
+    assert!(stamps.is_sorted(), "{stamps:?}");
+}
+
 fn a_driver_that_cannot_be_had_is_refused_with_all_else_that_is_wrong() {
     let (site, ..) = site();
     let text = fs::read_to_string(site.config()).unwrap();
@@ -344,6 +397,7 @@ fn main() -> ExitCode {
         no_output_is_older_than_the_last_through_kills_of_the_primary,
         the_driver_of_a_backup_writes_nothing_and_reads_no_inputs,
         a_driver_that_stands_still_delays_nobody_is_named_and_started_again,
+        a_change_keeps_drivers_and_waits_for_those_that_differ,
         a_driver_that_cannot_be_had_is_refused_with_all_else_that_is_wrong,
     ])
 }

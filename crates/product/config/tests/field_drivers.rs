@@ -403,6 +403,22 @@ fn each_mistake_in_a_driven_value_names_its_place_and_remedy() {
 }
 
 #[test]
+fn a_quality_of_what_a_driver_does_not_read_is_refused_with_a_problem() {
+    let quality =
+        "\n[[application.input]]\nname = \"doubt\"\ndevice = \"scale\"\narea = \"quality\"\n";
+    let with = |point: &str| format!("{PROGRAM}{quality}point = {point:?}\n");
+    let folder = folder();
+    assert!(parse(folder.path(), &with("gross")).is_ok());
+    let problems = parse(folder.path(), &with("gros")).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    assert_eq!(problems[0].field, "application[2].input[6].point");
+    assert!(
+        problems[0].wrong.contains("read by no input"),
+        "{problems:#?}"
+    );
+}
+
+#[test]
 fn no_value_of_a_server_is_written_by_two_outputs() {
     let twice =
         "\n[[application.output]]\nname = \"again\"\ndevice = \"scale\"\npoint = \"tare\"\n";
@@ -411,9 +427,24 @@ fn no_value_of_a_server_is_written_by_two_outputs() {
     assert_eq!(problems.len(), 1, "{problems:#?}");
     assert_eq!(problems[0].field, "application[2].output[3].point");
     assert!(problems[0].wrong.contains("written by output \"tare\""));
-    // Another name for the same server does not help.
-    let same = PROGRAM.replacen("192.0.2.21:4700", "192.0.2.20:4840", 1);
-    let same = same.replacen("point = \"tare\"", "point = \"ns=2;i=12\"", 1);
+    // Another name for the same server does not help, and another text for the same value neither.
+    let server = "kind = \"driver\"\naddress = \"192.0.2.21:4700\"";
+    let behind = PROGRAM.replacen(
+        server,
+        "kind = \"driver\"\naddress = \"192.0.2.20:4840\"",
+        1,
+    );
+    let behind = behind.replacen("point = \"tare\"", "point = \"ns=2;i=12\"", 1);
+    assert!(
+        parse(folder.path(), &behind).is_ok(),
+        "two devices behind a gateway"
+    );
+    let same = "kind = \"opcua\"\nfiles = \"opcua\"\naddress = \"192.0.2.20:4840\"";
+    let same = PROGRAM
+        .replacen(server, same, 1)
+        .replacen("arguments = [\"--slow\"]\n", "", 1);
+    let same = same.replacen("point = \"gross\"", "point = \"ns=2;i=13\"", 1);
+    let same = same.replacen("point = \"tare\"", "point = \"ns=02;i=012\"", 1);
     let problems = parse(folder.path(), &same).unwrap_err();
     assert!(
         problems[0].wrong.contains("written by output \"valve\""),

@@ -20,7 +20,7 @@ use bumpless_config::{Bus, DeviceSecurity, FieldDevice, Input, Output};
 use bumpless_pki::DeviceName;
 use tokio::runtime::Runtime;
 
-use crate::driven::{self, DriverLink};
+use crate::driven::{self, DriverFailures, DriverLink, DriverNumber, HandedOver};
 use crate::modbus::device::Device as Modbus;
 use crate::modbus::{SecureDialer, Told, runtime};
 use crate::{FieldError, FieldErrorKind, FieldIo, FieldSample, OutputStamp, TimeSource};
@@ -68,6 +68,13 @@ impl<T: TimeSource> Device<T> {
         match self {
             Self::Modbus(device) => device.failure(),
             Self::Driven(device) => device.failure(),
+        }
+    }
+
+    const fn is_silent(&self) -> bool {
+        match self {
+            Self::Modbus(device) => device.failure().is_some(),
+            Self::Driven(device) => device.is_silent(),
         }
     }
 
@@ -161,7 +168,28 @@ fn by_tls(
     Ok((dialer.clone(), dialer.name_of(security, address)?))
 }
 
+impl<T> Device<T> {
+    const fn driven(&mut self) -> Option<&mut driven::Device<T>> {
+        match self {
+            Self::Driven(device) => Some(device),
+            Self::Modbus(_) => None,
+        }
+    }
+}
+
+impl<T> Drop for Devices<T> {
+    fn drop(&mut self) {
+        // Each is waited for in turn when it is dropped, and they are to end beside each other.
+        let driven = self.devices.iter_mut().filter_map(Device::driven);
+        driven.for_each(driven::Device::end);
+    }
+}
+
 impl<T: TimeSource> Devices<T> {
+    fn driven(&mut self) -> impl Iterator<Item = &mut driven::Device<T>> {
+        self.devices.iter_mut().filter_map(Device::driven)
+    }
+
     /// Asks all of them at the same time.
     fn ask(&mut self, call: Call<'_>, until: Instant) {
         let asked = self.devices.iter_mut();
@@ -237,17 +265,39 @@ impl<T: TimeSource> FieldIo for Devices<T> {
 
     fn silent(&self) -> u64 {
         let devices = self.devices.iter().take(64).enumerate();
-        let silent = devices.filter(|(_, device)| device.failure().is_some());
+        let silent = devices.filter(|(_, device)| device.is_silent());
         silent.fold(0, |silent, (at, _)| silent | 1 << at)
     }
 
-    fn driver_failure(&mut self) -> Option<Arc<str>> {
-        let driven = self.devices.iter_mut();
-        let mut failures = driven.filter_map(|device| match device {
-            Device::Driven(device) => device.driver_failure(),
-            Device::Modbus(_) => None,
+    fn driver_failures(&mut self) -> Option<DriverFailures> {
+        self.driven().find_map(driven::Device::driver_failures)
+    }
+
+    fn warm_up(&mut self, until: Instant) -> bool {
+        let driven = self.devices.iter_mut().filter_map(Device::driven);
+        let mut all = true;
+        self.runtime.block_on(async {
+            for device in driven {
+                all &= device.warm_up(until).await;
+            }
         });
-        failures.next()
+        all
+    }
+
+    fn take_over(&mut self, before: &mut dyn FieldIo) {
+        for device in self.driven() {
+            let driver = device.heir_to().and_then(|it| before.hand_over(it));
+            if let Some(driver) = driver {
+                device.take_over(driver);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, driver: DriverNumber) -> Option<HandedOver> {
+        // What watches a connection is let go of where it was made.
+        let _runtime = self.runtime.enter();
+        let driven = self.devices.iter_mut().filter_map(Device::driven);
+        { driven }.find_map(|device| device.hand_over(driver))
     }
 }
 

@@ -4,6 +4,7 @@
 //! fail at once until it has come, and a driver that owes it for too long is given up.
 
 mod conversation;
+mod succession;
 mod value;
 
 use std::os::fd::OwnedFd;
@@ -16,6 +17,7 @@ use bumpless_field_driver::{Fault, Outcome, Quality};
 
 use crate::{FieldErrorKind, OutputStamp, TimeSource};
 use conversation::Conversation;
+pub use succession::{DriverFailures, DriverNumber, HandedOver};
 use value::Reading;
 pub use value::kind_of;
 
@@ -28,6 +30,8 @@ pub enum DriverFault {
     Said(Fault),
     /// It answered something else than it was asked.
     Unasked,
+    /// It has let go of the connection, or broken it.
+    LetGo,
 }
 
 /// The way to a driver's process, which comes and goes. No call here may block.
@@ -38,8 +42,14 @@ pub trait DriverLink: Send {
     fn give_up(&mut self, fault: DriverFault);
     /// Shows people what the driver tells them; returns whether that could be done at once.
     fn note(&mut self, text: &str) -> bool;
-    /// Why the process failed or could not be started, if that has not been told yet.
-    fn failure(&mut self) -> Option<Arc<str>>;
+    /// The failures of the process that have not been told yet.
+    fn failures(&mut self) -> Option<DriverFailures>;
+    /// Which driver this leads to.
+    fn number(&self) -> DriverNumber;
+    /// The driver that this is to go on with, which another link leads to at present; `None`: it has one of its own.
+    fn heir_to(&self) -> Option<DriverNumber>;
+    /// The driver is to end; whoever drops this link waits for that.
+    fn end(&mut self);
 }
 
 /// What an input of the device is.
@@ -67,7 +77,10 @@ pub(crate) struct Device<T> {
     companions: Vec<(usize, Companion)>,
     /// What is written, in the driver's order: the output's position, and what it is.
     outputs: Vec<(usize, Tag)>,
+    /// Why the last call failed.
     failure: Option<FieldErrorKind>,
+    /// Why the last reading failed, which no later write makes good.
+    unread: Option<FieldErrorKind>,
 }
 
 impl<T: TimeSource> Device<T> {
@@ -110,6 +123,7 @@ impl<T: TimeSource> Device<T> {
             companions,
             outputs: outputs.iter().enumerate().filter_map(written).collect(),
             failure: None,
+            unread: None,
         };
         for (_, companion) in &device.companions {
             if let Companion::Quality(of) = companion {
@@ -132,9 +146,14 @@ impl<T: TimeSource> Device<T> {
         self.failure
     }
 
-    /// Why the driver's process failed, if that has not been told yet.
-    pub(crate) fn driver_failure(&mut self) -> Option<Arc<str>> {
-        self.conversation.failure()
+    /// Whether it does not answer, or what it reads is bad.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.failure.is_some() || self.unread.is_some()
+    }
+
+    /// The failures of the driver's process that have not been told yet.
+    pub(crate) fn driver_failures(&mut self) -> Option<DriverFailures> {
+        self.conversation.failures()
     }
 
     /// Asks for what is due the `number`th time, and for what is owed.
@@ -147,6 +166,7 @@ impl<T: TimeSource> Device<T> {
                 Some(kind)
             }
         };
+        self.unread = self.failure;
     }
 
     async fn read_due(&mut self, number: u64, until: Instant) -> Result<(), FieldErrorKind> {
@@ -166,6 +186,7 @@ impl<T: TimeSource> Device<T> {
             message::put_read(buffer, number, until.as_nanos(), due.iter().copied());
         });
         let message = message.await?;
+        let now = self.clock.now();
         let wanted = self.due.iter().filter(|due| **due).count();
         match Said::parse(message) {
             Ok((_, Said::Values(Outcome::Done, values))) if values.len() == wanted => {
@@ -173,7 +194,7 @@ impl<T: TimeSource> Device<T> {
                 let asked = asked.filter_map(|(reading, due)| due.then_some(reading));
                 asked
                     .zip(values.iter())
-                    .for_each(|(reading, value)| reading.take(value));
+                    .for_each(|(reading, value)| reading.take(value, now));
                 Ok(())
             }
             Ok((_, Said::Values(outcome, _))) if outcome != Outcome::Done => Err(kind(outcome)),
@@ -246,6 +267,7 @@ impl<T: TimeSource> Device<T> {
     /// Keeps the connection up. Nothing is written, and nothing of the process is read.
     pub(crate) async fn keep_warm(&mut self, until: Instant) {
         self.failure = self.probe(until).await.err();
+        self.unread = None;
         // What was read as primary long ago is not what a new primary may begin with.
         self.readings.iter_mut().for_each(Reading::owe);
     }

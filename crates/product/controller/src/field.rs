@@ -4,6 +4,8 @@ use bumpless_base::{Epoch, Instant, NodeId};
 use std::fmt;
 use std::sync::Arc;
 
+use crate::driven::{DriverFailures, DriverNumber, HandedOver};
+
 /// What came with a set of inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSample {
@@ -47,8 +49,22 @@ pub trait FieldIo: Send {
         0
     }
 
-    /// Why the process of a field driver failed, if that has not been told yet.
-    fn driver_failure(&mut self) -> Option<Arc<str>> {
+    /// Failures of the process of a field driver that have not been told yet.
+    fn driver_failures(&mut self) -> Option<DriverFailures> {
+        None
+    }
+
+    /// Before anybody else asks: has the field drivers that were begun for it probe their devices. Returns whether all
+    /// answer.
+    fn warm_up(&mut self, _: Instant) -> bool {
+        true
+    }
+
+    /// Goes on with the field drivers of `before`, whose place it takes, as far as it is to.
+    fn take_over(&mut self, _before: &mut dyn FieldIo) {}
+
+    /// Gives this field driver away, if it is here.
+    fn hand_over(&mut self, _: DriverNumber) -> Option<HandedOver> {
         None
     }
 

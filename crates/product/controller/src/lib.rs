@@ -27,7 +27,7 @@ pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
 pub use devices::Devices;
-pub use driven::{DriverFault, DriverLink};
+pub use driven::{DriverFailures, DriverFault, DriverLink, DriverNumber};
 pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
     OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,

@@ -1,8 +1,9 @@
 //! Field drivers of this node: what each is told, and how they fare (spec/field-driver.md).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bumpless_base::Instant;
 use bumpless_config::{
@@ -10,27 +11,84 @@ use bumpless_config::{
     OutputTo, Tag,
 };
 use bumpless_controller::driven::kind_of;
+use bumpless_controller::{DriverLink, DriverNumber};
 use bumpless_field_driver::{Direction, Point};
-use bumpless_sidecar::{DriverBoard, DriverOrder};
+use bumpless_sidecar::{Driver, DriverBoard, DriverOrder};
 use serde_json::{Value, json};
 
-/// The boards of all drivers, by application and device; shared between those who start them and those who show them.
+/// What is known of a driver.
+#[derive(Clone, Debug)]
+struct Known {
+    board: DriverBoard,
+    order: DriverOrder,
+    number: DriverNumber,
+}
+
+/// All drivers in use, by application and device; shared between those who start them and those who show them.
 #[derive(Clone, Debug, Default)]
-pub struct FieldDrivers(Arc<Mutex<BTreeMap<(String, String), DriverBoard>>>);
+pub struct FieldDrivers(Arc<Mutex<BTreeMap<(String, String), Known>>>);
+
+/// The drivers of a field that is not in use yet.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// The field takes the place of one that is in use, and goes on with its drivers as far as they are the same.
+    pub follows: bool,
+    drivers: Vec<((String, String), Known)>,
+}
+
+impl Opened {
+    /// The drivers of a field that takes the place of one in use.
+    pub fn following() -> Self {
+        Self {
+            follows: true,
+            drivers: Vec::new(),
+        }
+    }
+}
 
 impl FieldDrivers {
-    /// A new board for the driver of `device`.
-    pub fn of(&self, application: &str, device: &str) -> DriverBoard {
-        let board = DriverBoard::default();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert((application.to_owned(), device.to_owned()), board.clone());
-        board
+    /// The driver of `application` for `order`: one of its own, or the one in use.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(
+        &self,
+        application: &str,
+        order: DriverOrder,
+        opened: &mut Opened,
+    ) -> io::Result<Driver> {
+        let key = (application.to_owned(), order.device.clone());
+        let in_use = self.lock().get(&key).cloned();
+        match in_use.filter(|known| opened.follows && known.order == order) {
+            Some(known) => Driver::heir(known.number, order, known.board),
+            None => {
+                let board = DriverBoard::default();
+                let driver = Driver::begin(order.clone(), board.clone())?;
+                let number = driver.number();
+                let known = Known {
+                    board,
+                    order,
+                    number,
+                };
+                opened.drivers.push((key, known));
+                Ok(driver)
+            }
+        }
+    }
+
+    /// The field with these drivers is in use: they are the ones that are shown.
+    pub fn used(&self, opened: Opened) {
+        self.lock().extend(opened.drivers);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, application: &str, device: &str) -> Option<DriverBoard> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (application.to_owned(), device.to_owned());
-        all.get(&key).cloned()
+        let known = self.lock().get(&key).cloned();
+        known.map(|known| known.board)
     }
 
     /// How the driver of `device` fares, if there is one.
@@ -142,4 +200,44 @@ fn options(
         all.push(("server".to_owned(), server.display().to_string()));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(address: &str) -> DriverOrder {
+        DriverOrder {
+            program: "/nowhere/driver".into(),
+            arguments: Vec::new(),
+            device: "furnace".into(),
+            address: address.into(),
+            options: Vec::new(),
+            points: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_field_that_follows_has_the_driver_in_use_and_shows_others_when_used() {
+        let drivers = FieldDrivers::default();
+        let mut first = Opened::default();
+        let in_use = drivers.open("tank", order("a"), &mut first).unwrap();
+        assert_eq!(in_use.heir_to(), None);
+        assert!(drivers.find("tank", "furnace").is_none());
+        drivers.used(first);
+        let shown = || drivers.lock().values().next().unwrap().number;
+        assert_eq!(shown(), in_use.number());
+
+        let mut next = Opened::following();
+        let same = drivers.open("tank", order("a"), &mut next).unwrap();
+        assert_eq!(same.heir_to(), Some(in_use.number()));
+        let other = drivers.open("tank", order("b"), &mut next).unwrap();
+        assert_eq!(other.heir_to(), None);
+        assert_eq!(shown(), in_use.number(), "as long as it is in use");
+        drivers.used(next);
+        assert_eq!(shown(), other.number());
+
+        let anew = drivers.open("tank", order("b"), &mut Opened::default());
+        assert_eq!(anew.unwrap().heir_to(), None);
+    }
 }

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bumpless_config::{self as config, Certificates, Config, FieldDevices, FieldIo};
 use bumpless_controller::{DriverLink, FieldNote, SecureDialer};
 use bumpless_pki::Identity;
-use bumpless_sidecar::Driver;
 
 use crate::certificates::{self, IdentityError};
-use crate::field_drivers::{self, FieldDrivers};
+use crate::field_drivers::{self, FieldDrivers, Opened};
 use crate::field_values::FieldValues;
 use crate::warn;
 
@@ -71,7 +70,7 @@ impl FieldIdentity {
         }
     }
 
-    /// Begins to start the driver of `device` of the application with `settings`.
+    /// The driver of `device` of the application with `settings`, which stands in `opened` if it begins.
     ///
     /// # Errors
     /// What the system says.
@@ -79,12 +78,18 @@ impl FieldIdentity {
         &self,
         settings: &config::Application,
         device: usize,
+        opened: &mut Opened,
     ) -> io::Result<Box<dyn DriverLink>> {
         let own = (&*self.node, &*self.pair);
         let order = field_drivers::order(settings, device, (&self.folder, own));
         let order = order.ok_or_else(|| io::Error::other("no field driver is configured there"))?;
-        let board = self.boards.drivers.of(&settings.name, &order.device);
-        Ok(Box::new(Driver::begin(order, board)?))
+        let driver = self.boards.drivers.open(&settings.name, order, opened)?;
+        Ok(Box::new(driver))
+    }
+
+    /// How field drivers fare.
+    pub const fn drivers(&self) -> &FieldDrivers {
+        &self.boards.drivers
     }
 
     /// Where what is read and written is left.

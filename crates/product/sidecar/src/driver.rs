@@ -13,12 +13,13 @@ pub use cause::DriverCause;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
+use bumpless_atomic_box::AtomicBox;
 use bumpless_base::{Duration, Instant};
-use bumpless_controller::{DriverFault, DriverLink};
+use bumpless_controller::{DriverFailures, DriverFault, DriverLink, DriverNumber};
 use bumpless_field_driver::{Direction, Point, now};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::Timespec;
@@ -30,9 +31,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Who has run for so long has not failed at the start.
 const PROVEN: Duration = Duration::from_secs(10);
+/// How long one whose connection is gone may take to end, so that it is known how it did.
+const LEAVING: Duration = Duration::from_millis(100);
+
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// A driver, and what it is for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverOrder {
     /// The program that is started.
     pub program: PathBuf,
@@ -59,13 +64,12 @@ impl DriverOrder {
 struct Common {
     board: DriverBoard,
     ending: AtomicBool,
-    /// There is something in `ready`.
-    is_ready: AtomicBool,
-    ready: Mutex<Option<OwnedFd>>,
-    given_up: Mutex<Option<DriverFault>>,
-    /// There is something in `failure`.
-    has_failed: AtomicBool,
-    failure: Mutex<Option<Arc<str>>>,
+    /// The connection with a process, and which one that is.
+    ready: AtomicBox<(u64, OwnedFd)>,
+    /// Which process is given up, and why.
+    given_up: AtomicBox<(u64, DriverFault)>,
+    /// What has not been told yet.
+    failures: AtomicBox<DriverFailures>,
     /// Wakes the thread.
     wake: OwnedFd,
 }
@@ -79,31 +83,27 @@ impl Common {
     fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
     }
-}
 
-/// What is in `place`, if nobody else looks at it just now.
-fn glance<T>(flag: &AtomicBool, place: &Mutex<Option<T>>) -> Option<T> {
-    if !flag.load(Ordering::Acquire) {
-        return None;
+    /// Shows a failure, and leaves it for whoever gives orders.
+    fn failed(&self, words: &str) {
+        self.board.failed(words, Instant::from_nanos(now()));
+        let before = self.failures.swap(None).map_or(0, |before| before.count);
+        let failures = DriverFailures {
+            count: before + 1,
+            why: Arc::from(words),
+        };
+        self.failures.swap(Some(Box::new(failures)));
     }
-    let mut place = match place.try_lock() {
-        Ok(place) => place,
-        Err(TryLockError::Poisoned(place)) => place.into_inner(),
-        Err(TryLockError::WouldBlock) => return None,
-    };
-    flag.store(false, Ordering::Release);
-    place.take()
-}
-
-fn put<T>(flag: &AtomicBool, place: &Mutex<Option<T>>, what: T) {
-    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    *place = Some(what);
-    flag.store(true, Ordering::Release);
 }
 
 /// The handle of a driver.
 pub struct Driver {
     common: Arc<Common>,
+    number: DriverNumber,
+    /// Which process gave the connection that was taken last.
+    process: u64,
+    /// Whom it goes on with instead of beginning; and what it begins with, should that one not come.
+    heir_to: Option<(DriverNumber, DriverOrder)>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -113,34 +113,52 @@ impl Driver {
     /// # Errors
     /// The system gives no thread.
     pub fn begin(order: DriverOrder, board: DriverBoard) -> io::Result<Self> {
+        let mut driver = Self::new(board)?;
+        driver.keep(order)?;
+        Ok(driver)
+    }
+
+    /// Leads to the driver `before` as soon as that is handed over, which was begun with an equal `order`. If it is used
+    /// without that, a driver of its own begins.
+    ///
+    /// # Errors
+    /// The system gives no file.
+    pub fn heir(before: DriverNumber, order: DriverOrder, board: DriverBoard) -> io::Result<Self> {
+        let mut driver = Self::new(board)?;
+        driver.heir_to = Some((before, order));
+        Ok(driver)
+    }
+
+    fn new(board: DriverBoard) -> io::Result<Self> {
         let common = Arc::new(Common {
             board,
             ending: AtomicBool::new(false),
-            is_ready: AtomicBool::new(false),
-            ready: Mutex::default(),
-            given_up: Mutex::default(),
-            has_failed: AtomicBool::new(false),
-            failure: Mutex::default(),
+            ready: AtomicBox::default(),
+            given_up: AtomicBox::default(),
+            failures: AtomicBox::default(),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
-        let keeper = Keeper {
-            order,
-            common: Arc::clone(&common),
-        };
-        let thread = thread::Builder::new()
-            .name("field driver".into())
-            .spawn(move || keeper.run())?;
         Ok(Self {
             common,
-            thread: Some(thread),
+            number: DriverNumber(1 + BEGUN.fetch_add(1, Ordering::Relaxed)),
+            process: 0,
+            heir_to: None,
+            thread: None,
         })
+    }
+
+    fn keep(&mut self, order: DriverOrder) -> io::Result<()> {
+        let common = Arc::clone(&self.common);
+        let keeper = Keeper { order, common };
+        let thread = thread::Builder::new().name("field driver".into());
+        self.thread = Some(thread.spawn(move || keeper.run())?);
+        Ok(())
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.common.ending.store(true, Ordering::Release);
-        self.common.wake();
+        self.end();
         if let Some(thread) = self.thread.take() {
             // Its waits end when it is woken, and it waits for no process that the kernel does not let die.
             let _ = thread.join();
@@ -150,15 +168,20 @@ impl Drop for Driver {
 
 impl DriverLink for Driver {
     fn take(&mut self) -> Option<OwnedFd> {
-        glance(&self.common.is_ready, &self.common.ready)
+        if let Some((_, order)) = self.heir_to.take()
+            && let Err(error) = self.keep(order)
+        {
+            let words = format!("field driver: the system gives no thread: {error}");
+            self.common.failed(&words);
+        }
+        let (process, socket) = *self.common.ready.swap(None)?;
+        self.process = process;
+        Some(socket)
     }
 
     fn give_up(&mut self, fault: DriverFault) {
-        let given_up = self.common.given_up.try_lock();
-        // The thread reads it only when it has been woken.
-        if let Ok(mut given_up) = given_up {
-            *given_up = Some(fault);
-        }
+        let given_up = Box::new((self.process, fault));
+        self.common.given_up.swap(Some(given_up));
         self.common.wake();
     }
 
@@ -166,8 +189,21 @@ impl DriverLink for Driver {
         self.common.board.try_note(text)
     }
 
-    fn failure(&mut self) -> Option<Arc<str>> {
-        glance(&self.common.has_failed, &self.common.failure)
+    fn failures(&mut self) -> Option<DriverFailures> {
+        self.common.failures.swap(None).map(|failures| *failures)
+    }
+
+    fn number(&self) -> DriverNumber {
+        self.number
+    }
+
+    fn heir_to(&self) -> Option<DriverNumber> {
+        self.heir_to.as_ref().map(|(before, _)| *before)
+    }
+
+    fn end(&mut self) {
+        self.common.ending.store(true, Ordering::Release);
+        self.common.wake();
     }
 }
 
@@ -179,11 +215,13 @@ struct Keeper {
 impl Keeper {
     fn run(self) {
         let mut pause = PAUSE_MIN;
+        let mut process = 0;
         while !self.common.is_ending() {
             let began = now();
-            let cause = self.live();
+            process += 1;
+            let cause = self.live(process);
             // What was handed over, and not taken, belongs to a process that is gone.
-            glance(&self.common.is_ready, &self.common.ready);
+            self.common.ready.swap(None);
             let Some(cause) = cause else { break };
             if Duration::from_nanos(now() - began) >= PROVEN {
                 pause = PAUSE_MIN;
@@ -194,23 +232,16 @@ impl Keeper {
                 self.order.address,
                 pause.as_millis()
             );
-            self.common.board.failed(&words, Instant::from_nanos(now()));
-            put(
-                &self.common.has_failed,
-                &self.common.failure,
-                Arc::from(words),
-            );
+            self.common.failed(&words);
             self.rest(pause);
             pause = (pause * 2).min(PAUSE_MAX);
         }
         self.common.board.ended();
     }
 
-    /// One process from its start to its end; `None`: it is not wanted any more.
-    fn live(&self) -> Option<DriverCause> {
+    /// The process with this number from its start to its end; `None`: it is not wanted any more.
+    fn live(&self, number: u64) -> Option<DriverCause> {
         let unwanted = || self.common.is_ending();
-        // What was said of an earlier process is past.
-        self.given_up();
         self.drain();
         self.common.board.starts();
         let (process, socket) = match Process::start(&self.order) {
@@ -225,31 +256,35 @@ impl Keeper {
             }
         };
         self.common.board.runs(process.id(), &what);
-        put(&self.common.is_ready, &self.common.ready, socket);
-        let cause = loop {
-            if process.wait(&self.common.wake, None) {
-                break Some(DriverCause::Ended(process.how()));
-            }
-            self.drain();
-            if unwanted() {
-                break None;
-            }
-            if let Some(fault) = self.given_up() {
-                break Some(fault.into());
-            }
-        };
+        self.common.ready.swap(Some(Box::new((number, socket))));
+        let cause = self.watch(&process, number);
         process.end();
         cause
     }
 
-    fn given_up(&self) -> Option<DriverFault> {
-        let given_up = self.common.given_up.lock();
-        given_up.unwrap_or_else(PoisonError::into_inner).take()
+    /// Until it has ended, or is to.
+    fn watch(&self, process: &Process, number: u64) -> Option<DriverCause> {
+        let ended = || Some(DriverCause::Ended(process.how()));
+        loop {
+            if process.wait(&self.common.wake, None) {
+                return ended();
+            }
+            self.drain();
+            if self.common.is_ending() {
+                return None;
+            }
+            // What was said of an earlier process is past.
+            let given_up = self.common.given_up.swap(None).map(|it| *it);
+            match given_up.filter(|(process, _)| *process == number) {
+                Some((_, DriverFault::LetGo)) if process.ends_within(LEAVING) => return ended(),
+                Some((_, fault)) => return Some(fault.into()),
+                None => {}
+            }
+        }
     }
 
     fn drain(&self) {
-        // Nothing there is what was wanted.
-        let _ = rustix::io::read(&self.common.wake, &mut [0; 8]);
+        process::drain(&self.common.wake);
     }
 
     /// Waits for `pause`, or until it is not wanted any more.

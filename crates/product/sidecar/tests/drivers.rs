@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_controller::{DriverFault, DriverLink};
+use bumpless_controller::{DriverFailures, DriverFault, DriverLink};
 use bumpless_field_driver::message::{self, MESSAGE_MAX, Said};
 use bumpless_field_driver::{
     Direction, Driver as Own, Fault, Order, Outcome, Point, Value, ValueKind, now,
@@ -46,6 +46,18 @@ fn main() -> ExitCode {
         (
             "a_driver_that_is_given_up_is_ended_and_another_one_begins",
             a_driver_that_is_given_up_is_ended_and_another_one_begins,
+        ),
+        (
+            "a_driver_that_lets_go_and_lives_on_is_ended_and_begins_anew",
+            a_driver_that_lets_go_and_lives_on_is_ended_and_begins_anew,
+        ),
+        (
+            "an_earlier_process_that_is_given_up_harms_no_later_one",
+            an_earlier_process_that_is_given_up_harms_no_later_one,
+        ),
+        (
+            "an_heir_begins_only_if_nobody_hands_over",
+            an_heir_begins_only_if_nobody_hands_over,
         ),
         (
             "a_driver_that_does_not_get_ready_says_why",
@@ -108,9 +120,39 @@ fn drive(how: &str, log: &Path) {
                     .values(Outcome::Done, &vec![value; count])
                     .unwrap();
             }
+            Order::Write { .. } if how == "shuts" => {
+                let own = rustix::stdio::stdin();
+                rustix::net::shutdown(own, rustix::net::Shutdown::Both).unwrap();
+                thread::sleep(PATIENCE * 10);
+            }
             Order::Write { .. } => driver.answers().written(Outcome::Done).unwrap(),
             _ => std::process::exit(4),
         }
+    }
+}
+
+/// What a driver is for that does as `how` says, with its log in `folder`.
+fn order(how: &str, folder: &Path) -> DriverOrder {
+    let point = |direction, kind, name: &str| Point {
+        direction,
+        kind,
+        name: name.into(),
+    };
+    DriverOrder {
+        program: env::current_exe().unwrap(),
+        arguments: vec![
+            "drive".into(),
+            how.into(),
+            log_in(folder).display().to_string(),
+        ],
+        device: "furnace".into(),
+        address: "192.0.2.1:4840".into(),
+        options: vec![("policy".into(), "None".into())],
+        points: vec![
+            point(Direction::Input, ValueKind::F32, "level"),
+            point(Direction::Output, ValueKind::I16, "valve"),
+            point(Direction::Input, ValueKind::Bool, "open"),
+        ],
     }
 }
 
@@ -123,27 +165,7 @@ struct Site {
 impl Site {
     fn begin(how: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let point = |direction, kind, name: &str| Point {
-            direction,
-            kind,
-            name: name.into(),
-        };
-        let order = DriverOrder {
-            program: env::current_exe().unwrap(),
-            arguments: vec![
-                "drive".into(),
-                how.into(),
-                log_in(folder.path()).display().to_string(),
-            ],
-            device: "furnace".into(),
-            address: "192.0.2.1:4840".into(),
-            options: vec![("policy".into(), "None".into())],
-            points: vec![
-                point(Direction::Input, ValueKind::F32, "level"),
-                point(Direction::Output, ValueKind::I16, "valve"),
-                point(Direction::Input, ValueKind::Bool, "open"),
-            ],
-        };
+        let order = order(how, folder.path());
         let board = DriverBoard::default();
         let driver = Driver::begin(order, board.clone()).unwrap();
         Self {
@@ -240,7 +262,7 @@ fn a_driver_is_told_all_that_it_is_for() {
         panic!("{answer:?}");
     };
     assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [4.0]);
-    assert!(site.link().failure().is_none());
+    assert!(site.link().failures().is_none());
 }
 
 fn a_driver_that_ends_is_started_again_ever_more_seldom() {
@@ -272,8 +294,11 @@ fn a_driver_that_ends_is_started_again_ever_more_seldom() {
     ] {
         assert!(words.contains(part), "{part}: {words}");
     }
-    let told = until("the failure", || site.link().failure());
-    assert!(told.contains("exit status 3"), "{told}");
+    let told = until("the failures", || site.link().failures());
+    assert!(told.why.contains("exit status 3"), "{told:?}");
+    // None is lost, however seldom they are asked for.
+    assert!(told.count >= 3, "{told:?}");
+    until("one more", || site.link().failures());
     assert!(site.link().take().is_none());
 }
 
@@ -293,6 +318,57 @@ fn a_driver_that_is_given_up_is_ended_and_another_one_begins() {
     });
     assert_eq!(Said::parse(&answer), Ok((3, Said::Written(Outcome::Done))));
     drop(first);
+}
+
+fn a_driver_that_lets_go_and_lives_on_is_ended_and_begins_anew() {
+    let mut site = Site::begin("shuts");
+    let socket = site.until_ready();
+    let pid = site.board.look().pid.unwrap();
+    let nothing = ask(&socket, |b| {
+        message::put_write(b, 3, (now(), 1, 1), [1.0].into_iter())
+    });
+    assert!(nothing.is_empty());
+    site.link().give_up(DriverFault::LetGo);
+    site.until_ready();
+    assert!(!lives(pid), "the first one is still there");
+    let (words, _) = site.board.look().last_failure.unwrap();
+    assert!(words.contains("let go of the connection"), "{words}");
+}
+
+fn an_earlier_process_that_is_given_up_harms_no_later_one() {
+    let mut site = Site::begin("sound");
+    drop(site.until_ready());
+    // The driver ends by itself, and another one is ready before the one that gives orders looks.
+    let state = site.state("the second one", |state| {
+        state.starts == 2 && state.pid.is_some()
+    });
+    site.link().give_up(DriverFault::LetGo);
+    let socket = site.until_ready();
+    let answer = ask(&socket, |b| {
+        message::put_write(b, 3, (now(), 1, 1), [1.0].into_iter())
+    });
+    assert_eq!(Said::parse(&answer), Ok((3, Said::Written(Outcome::Done))));
+    assert_eq!(site.board.look().pid, state.pid);
+    let told = site.link().failures();
+    assert!(
+        matches!(told, Some(DriverFailures { count: 1, .. })),
+        "{told:?}"
+    );
+}
+
+fn an_heir_begins_only_if_nobody_hands_over() {
+    let mut site = Site::begin("sound");
+    let _socket = site.until_ready();
+    let order = order("sound", site.folder.path());
+    let number = site.link().number();
+    let heir = Driver::heir(number, order.clone(), site.board.clone()).unwrap();
+    assert_eq!(heir.heir_to(), Some(number));
+    drop(heir);
+    assert_eq!(site.board.look().starts, 1);
+    let mut heir = Driver::heir(number, order, site.board.clone()).unwrap();
+    until("a driver of its own", || heir.take());
+    assert_eq!(heir.heir_to(), None);
+    assert_eq!(site.board.look().starts, 2);
 }
 
 fn a_driver_that_does_not_get_ready_says_why() {

@@ -30,6 +30,21 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     }
 }
 
+/// The same for all texts of one NodeId: without the namespace 0, zeros before numbers, and capitals in a GUID.
+pub(crate) fn plain(text: &str) -> String {
+    let number = |digits: &str| digits.trim_start_matches('0').to_owned();
+    let (namespace, rest) = match text.strip_prefix("ns=").and_then(|it| it.split_once(';')) {
+        Some((namespace, rest)) => (number(namespace), rest),
+        None => (String::new(), text),
+    };
+    let rest = match rest.split_once('=') {
+        Some(("i", digits)) => format!("i={}", number(digits)),
+        Some(("g", guid)) => format!("g={}", guid.to_ascii_lowercase()),
+        _ => rest.to_owned(),
+    };
+    format!("ns={namespace};{rest}")
+}
+
 /// Digits alone, as many as the number holds.
 fn is_number<N: std::str::FromStr>(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<N>().is_ok()
@@ -52,6 +67,28 @@ fn is_base64(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_one_node_id_are_told_to_be_the_same_and_others_are_not() {
+        for (one, other) in [
+            ("i=7", "ns=0;i=007"),
+            ("ns=02;s=A", "ns=2;s=A"),
+            (
+                "g=09087E75-8e5e-499b-954f-f2a9603db28a",
+                "g=09087e75-8E5E-499b-954f-f2a9603db28a",
+            ),
+        ] {
+            assert_eq!(plain(one), plain(other));
+        }
+        for (one, other) in [
+            ("i=7", "i=70"),
+            ("ns=2;s=A", "ns=2;s=a"),
+            ("i=7", "s=7"),
+            ("s=07", "s=7"),
+        ] {
+            assert_ne!(plain(one), plain(other));
+        }
+    }
 
     #[test]
     fn node_ids_of_the_standard_are_taken_and_others_say_why_not() {

@@ -55,6 +55,12 @@ fn belongs_to_modbus(reader: &mut Reader, place: &Place) {
     }
 }
 
+/// Whether the names of its values are NodeIds.
+fn speaks_opc_ua(entry: &ApplicationEntry, device: Option<usize>) -> bool {
+    let device = device.and_then(|at| entry.devices.get(at));
+    device.and_then(|it| it.kind) == Some(DeviceKindWord::OpcUa)
+}
+
 /// What the driver calls the value.
 fn point(
     reader: &mut Reader,
@@ -69,8 +75,7 @@ fn point(
         }
         return None;
     };
-    let device = device.and_then(|at| entry.devices.get(at));
-    if device.and_then(|it| it.kind) == Some(DeviceKindWord::OpcUa)
+    if speaks_opc_ua(entry, device)
         && let Err(wrong) = node_id::check(name)
     {
         let right = "give a NodeId such as \"ns=2;s=Boiler.Level\" or \"ns=3;i=1012\"";
@@ -123,7 +128,7 @@ pub(super) fn input(
             let quality = word == InputAreaWord::Quality;
             needless(reader, place, if quality { "quality" } else { "age" });
             let of = value_of(entry, given.device.as_deref()?, &name?);
-            if of.is_none() && some_value_is_wrong(entry, given.device.as_deref()) {
+            if of.is_none() && some_value_is_wrong(entry, (device, given.device.as_deref())) {
                 return None;
             }
             let Some(of) = of else {
@@ -159,14 +164,18 @@ fn value_of(entry: &ApplicationEntry, device: &str, point: &str) -> Option<usize
     entry.inputs.iter().position(is_it)
 }
 
-/// Whether an input of `device` has no point that could be the one that another asks for.
-fn some_value_is_wrong(entry: &ApplicationEntry, device: Option<&str>) -> bool {
+/// Whether an input of the device has no point that could be the one that another asks for, which is told of that input.
+fn some_value_is_wrong(
+    entry: &ApplicationEntry,
+    (at, device): (Option<usize>, Option<&str>),
+) -> bool {
+    let node_ids = speaks_opc_ua(entry, at);
     let mut values = entry.inputs.iter().filter(|it| {
         let value = matches!(it.area, Some(None | Some(InputAreaWord::Value)));
         value && it.device.as_deref() == device
     });
     values.any(|it| match it.point.as_ref().and_then(Option::as_ref) {
-        Some(name) => node_id::check(name).is_err(),
+        Some(name) => node_ids && node_id::check(name).is_err(),
         None => true,
     })
 }
@@ -195,13 +204,14 @@ pub(super) fn output(
     }))
 }
 
-/// No value of a server is written by two outputs, whatever its devices are called.
+/// No value is written by two outputs: of a device of its own driver, or of an OPC UA server, whatever its devices are
+/// called. Behind one address of another driver there may be many devices.
 pub(super) fn written_twice(
     reader: &mut Reader,
     entry: &ApplicationEntry,
     outputs: &[Option<Output>],
 ) {
-    let mut taken: BTreeMap<(SocketAddr, &str), &str> = BTreeMap::new();
+    let mut taken: BTreeMap<(SocketAddr, Option<usize>, String), &str> = BTreeMap::new();
     for (output, given) in outputs.iter().zip(&entry.outputs) {
         let Some(output) = output else { continue };
         let OutputTo::Driver(tag) = &output.to else {
@@ -211,7 +221,11 @@ pub(super) fn written_twice(
         let Some(address) = device.and_then(|it| it.address) else {
             continue;
         };
-        let place = (address.or_port(OPC_UA), tag.name.as_str());
+        let (own, name) = match speaks_opc_ua(entry, Some(output.device)) {
+            true => (None, node_id::plain(&tag.name)),
+            false => (Some(output.device), tag.name.clone()),
+        };
+        let place = (address.or_port(OPC_UA), own, name);
         if let Some(other) = taken.insert(place, &output.name) {
             let wrong = format!("{:?} is written by output {other:?} already", tag.name);
             let right = "give each output a value of its own";

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_field_driver::message::{MESSAGE_MAX, Said};
@@ -10,12 +9,12 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-use super::{DriverFault, DriverLink};
+use super::{DriverFailures, DriverFault, DriverLink, DriverNumber, HandedOver};
 use crate::{FieldErrorKind, TimeSource};
 
 /// A driver that owes an answer for longer is given up.
 const HUNG: Duration = Duration::from_secs(1);
-/// A driver that tells people more than this in one call is given up.
+/// A driver that tells people more than this between an order and its answer is given up.
 const NOTES_MAX: usize = 16;
 
 /// The driver's process does not run.
@@ -23,6 +22,8 @@ const GONE: FieldErrorKind = FieldErrorKind::DriverGone;
 
 pub(super) struct Conversation {
     link: Box<dyn DriverLink>,
+    /// A connection that the runtime does not wait for yet: it came with a driver that was taken over.
+    arrived: Option<OwnedFd>,
     socket: Option<UnixDatagram>,
     /// Number of the order that is not answered yet, and when it was sent.
     pending: Option<(u32, Instant)>,
@@ -31,6 +32,31 @@ pub(super) struct Conversation {
     incoming: Vec<u8>,
     /// What the driver tells people and could not be shown at once.
     note: Option<String>,
+    /// How often it has told something since the last order.
+    notes: usize,
+}
+
+/// In the place of a link that was given away.
+struct Nobody;
+
+impl DriverLink for Nobody {
+    fn take(&mut self) -> Option<OwnedFd> {
+        None
+    }
+    fn give_up(&mut self, _: DriverFault) {}
+    fn note(&mut self, _: &str) -> bool {
+        true
+    }
+    fn failures(&mut self) -> Option<DriverFailures> {
+        None
+    }
+    fn number(&self) -> DriverNumber {
+        DriverNumber(0)
+    }
+    fn heir_to(&self) -> Option<DriverNumber> {
+        None
+    }
+    fn end(&mut self) {}
 }
 
 /// A socket that the runtime waits for. Its kind keeps the bounds of messages as one of datagrams does, for which the
@@ -53,17 +79,51 @@ impl Conversation {
     pub fn new(link: Box<dyn DriverLink>) -> Self {
         Self {
             link,
+            arrived: None,
             socket: None,
             pending: None,
             number: 0,
-            outgoing: Vec::new(),
+            outgoing: Vec::with_capacity(MESSAGE_MAX),
             incoming: vec![0; MESSAGE_MAX + 1],
             note: None,
+            notes: 0,
         }
     }
 
-    pub fn failure(&mut self) -> Option<Arc<str>> {
-        self.link.failure()
+    /// Goes on where another one has ended.
+    pub fn taken_over(driver: HandedOver) -> Self {
+        Self {
+            arrived: driver.socket,
+            pending: driver.pending,
+            number: driver.number,
+            ..Self::new(driver.link)
+        }
+    }
+
+    pub fn hand_over(&mut self) -> HandedOver {
+        let socket = self.socket.take().and_then(|it| it.into_std().ok());
+        HandedOver {
+            link: std::mem::replace(&mut self.link, Box::new(Nobody)),
+            socket: socket.map(OwnedFd::from).or_else(|| self.arrived.take()),
+            pending: self.pending.take(),
+            number: self.number,
+        }
+    }
+
+    pub fn leads_to(&self) -> DriverNumber {
+        self.link.number()
+    }
+
+    pub fn heir_to(&self) -> Option<DriverNumber> {
+        self.link.heir_to()
+    }
+
+    pub fn end(&mut self) {
+        self.link.end();
+    }
+
+    pub fn failures(&mut self) -> Option<DriverFailures> {
+        self.link.failures()
     }
 
     /// Sees to it that there is a driver that owes nothing. Returns whether it is another one than before.
@@ -73,13 +133,18 @@ impl Conversation {
         {
             self.note = Some(note);
         }
-        let is_new = match self.link.take() {
-            Some(socket) => {
-                self.socket = watched(socket).ok();
-                self.pending = None;
+        let arrived = self.arrived.take();
+        let is_new = match (self.link.take(), arrived) {
+            (Some(socket), _) => {
+                (self.pending, self.note) = (None, None);
+                self.wait_for(socket)?;
                 true
             }
-            None => false,
+            (None, Some(socket)) => {
+                self.wait_for(socket)?;
+                true
+            }
+            (None, None) => false,
         };
         if self.pending.is_some()
             && let Came::Nothing = self.look()?
@@ -97,6 +162,17 @@ impl Conversation {
         }
     }
 
+    /// Has the runtime wait for what comes through `socket`.
+    fn wait_for(&mut self, socket: OwnedFd) -> Result<(), FieldErrorKind> {
+        match watched(socket) {
+            Ok(socket) => {
+                self.socket = Some(socket);
+                Ok(())
+            }
+            Err(_) => Err(self.lose()),
+        }
+    }
+
     /// Sends the order that `put` writes, and returns the answer to it, both before `until`.
     pub async fn ask(
         &mut self,
@@ -109,6 +185,7 @@ impl Conversation {
             return Err(FieldErrorKind::Timeout);
         }
         self.number = self.number.wrapping_add(1).max(1);
+        self.notes = 0;
         put(&mut self.outgoing, self.number);
         self.send()?;
         self.pending = Some((self.number, now));
@@ -150,7 +227,7 @@ impl Conversation {
 
     /// Takes what has come, as far as the answer to the pending order.
     fn look(&mut self) -> Result<Came, FieldErrorKind> {
-        for _ in 0..NOTES_MAX {
+        while self.notes < NOTES_MAX {
             let Some(socket) = &self.socket else {
                 return Err(GONE);
             };
@@ -169,6 +246,7 @@ impl Conversation {
             let pending = self.pending.map(|(number, _)| number);
             match Said::parse(&self.incoming[..len]) {
                 Ok((0, Said::Note(text))) => {
+                    self.notes += 1;
                     if !self.link.note(text) {
                         self.note = Some(text.to_owned());
                     }
@@ -187,14 +265,14 @@ impl Conversation {
         Err(self.give_up(DriverFault::Unasked))
     }
 
-    /// The process has ended; whoever watches it knows why.
+    /// The process has ended, or is about to; whoever watches it sees to it that it does.
     fn lose(&mut self) -> FieldErrorKind {
-        (self.socket, self.pending) = (None, None);
-        GONE
+        self.give_up(DriverFault::LetGo)
     }
 
     pub fn give_up(&mut self, fault: DriverFault) -> FieldErrorKind {
         self.link.give_up(fault);
-        self.lose()
+        (self.socket, self.pending) = (None, None);
+        GONE
     }
 }

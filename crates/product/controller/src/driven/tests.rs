@@ -31,6 +31,8 @@ struct Inside {
     orders: Mutex<Vec<Order>>,
     given_up: Mutex<Vec<DriverFault>>,
     notes: Mutex<Vec<String>>,
+    failures: Mutex<Vec<DriverFailures>>,
+    heir_to: Mutex<Option<DriverNumber>>,
     next: Mutex<Option<OwnedFd>>,
     /// Looks at the place where notes are shown find somebody else there.
     note_is_taken: AtomicUsize,
@@ -92,9 +94,16 @@ impl DriverLink for Link {
         self.0.notes.lock().unwrap().push(text.to_owned());
         true
     }
-    fn failure(&mut self) -> Option<Arc<str>> {
-        None
+    fn failures(&mut self) -> Option<DriverFailures> {
+        self.0.failures.lock().unwrap().pop()
     }
+    fn number(&self) -> DriverNumber {
+        DriverNumber(Arc::as_ptr(&self.0) as u64)
+    }
+    fn heir_to(&self) -> Option<DriverNumber> {
+        *self.0.heir_to.lock().unwrap()
+    }
+    fn end(&mut self) {}
 }
 
 fn device(required: bool, max_age: Option<Duration>) -> FieldDevice {
@@ -452,7 +461,7 @@ fn a_driver_that_ends_is_gone_until_another_one_is_ready() {
     );
     inside.begin(sound(good(2.0)));
     field.read(&mut values, later()).unwrap();
-    assert!(inside.given_up.lock().unwrap().is_empty());
+    assert_eq!(inside.given_up.lock().unwrap()[..], [DriverFault::LetGo]);
 }
 
 #[test]
@@ -508,5 +517,78 @@ fn orders_that_were_not_carried_out_say_why() {
         assert_eq!(kind_of(field.read(&mut [0.0], later())), kind);
         assert_eq!(kind_of(field.write(&[1.0], STAMP, later())), kind);
         assert_eq!(kind_of(field.keep_warm(later())), kind);
+    }
+}
+
+#[test]
+fn a_driver_that_sends_nothing_as_a_message_is_told_to_have_let_go() {
+    let (mut field, inside) = field(device(true, None), &[read_in(1)], &[]);
+    inside.begin(|_, _| vec![Vec::new()]);
+    let kind = kind_of(field.read(&mut [0.0], later()));
+    assert_eq!(kind, FieldErrorKind::DriverGone);
+    assert_eq!(inside.given_up.lock().unwrap()[..], [DriverFault::LetGo]);
+}
+
+#[test]
+fn a_write_that_is_done_does_not_hide_that_what_is_read_is_bad() {
+    let (mut field, inside) = field(device(false, None), &[read_in(1)], &[output()]);
+    let bad = Value {
+        quality: Quality::Bad,
+        ..good(9.0)
+    };
+    inside.begin(sound(bad));
+    field.read(&mut [0.0], later()).unwrap();
+    assert_eq!(field.silent(), 1);
+    field.write(&[1.0], STAMP, later()).unwrap();
+    assert_eq!(field.silent(), 1);
+    inside.begin(sound(good(9.0)));
+    field.read(&mut [0.0], later()).unwrap();
+    assert_eq!(field.silent(), 0);
+}
+
+#[test]
+fn other_settings_go_on_with_the_driver_and_read_all_anew() {
+    let (mut old, inside) = field(device(true, None), &[read_in(100)], &[output()]);
+    inside.begin(sound(good(8.0)));
+    let mut values = [0.0];
+    old.read(&mut values, later()).unwrap();
+    old.write(&[1.0], STAMP, later()).unwrap();
+    let (mut next, heir) = field(device(true, None), &[read_in(100)], &[output()]);
+    *heir.heir_to.lock().unwrap() = Some(DriverNumber(Arc::as_ptr(&inside) as u64));
+    inside.kinds();
+    next.take_over(&mut old);
+    drop(old);
+    for _ in 0..2 {
+        next.read(&mut values, later()).unwrap();
+        next.write(&[2.0], STAMP, later()).unwrap();
+    }
+    // The second time, nothing is due.
+    assert_eq!(inside.kinds(), ["read", "write", "write"]);
+    assert_eq!(inside.given_up.lock().unwrap()[..], []);
+}
+
+#[test]
+fn what_a_driver_owed_before_a_change_counts_for_nothing_after_it() {
+    let (mut old, inside) = field(device(true, None), &[read_in(1)], &[output()]);
+    let answers = Arc::new(Mutex::new(()));
+    let held = answers.lock().unwrap();
+    let waits = Arc::clone(&answers);
+    inside.begin(move |number, order| {
+        let _answers = waits.lock().unwrap();
+        sound(good(8.0))(number, order)
+    });
+    let late = old.write(&[1.0], STAMP, clock() + SHORT);
+    assert_eq!(kind_of(late), FieldErrorKind::Timeout);
+    let (mut next, heir) = field(device(true, None), &[read_in(1)], &[output()]);
+    *heir.heir_to.lock().unwrap() = Some(DriverNumber(Arc::as_ptr(&inside) as u64));
+    next.take_over(&mut old);
+    drop(old);
+    assert_eq!(
+        kind_of(next.read(&mut [0.0], later())),
+        FieldErrorKind::DriverBusy
+    );
+    drop(held);
+    while next.read(&mut [0.0], later()).is_err() {
+        assert_eq!(inside.given_up.lock().unwrap()[..], []);
     }
 }

@@ -21,10 +21,18 @@ pub const fn kind_of(value: ValueType) -> ValueKind {
     }
 }
 
-/// The device's number for the program's `value`: whole where the type is, and within its range.
+/// The greatest numbers that the types of 64 bits and a real number both have.
+const I64_MOST: f64 = 9_223_372_036_854_774_784.0;
+const U64_MOST: f64 = 18_446_744_073_709_549_568.0;
+
+/// The device's number for the program's `value`: whole where the type is, and within its range. What is no number is 0
+/// where the type is whole.
 pub(super) fn to_device(tag: &Tag, value: f64) -> f64 {
     let raw = (value - tag.offset) / tag.scale;
-    let whole = |least: f64, most: f64| raw.round().clamp(least, most);
+    let whole = |least: f64, most: f64| match raw.is_nan() {
+        true => 0.0,
+        false => raw.round().clamp(least, most),
+    };
     match tag.value {
         ValueType::Bool => f64::from(u8::from(raw >= 0.5)),
         ValueType::I8 => whole(i8::MIN.into(), i8::MAX.into()),
@@ -33,8 +41,8 @@ pub(super) fn to_device(tag: &Tag, value: f64) -> f64 {
         ValueType::U16 => whole(0.0, u16::MAX.into()),
         ValueType::I32 => whole(i32::MIN.into(), i32::MAX.into()),
         ValueType::U32 => whole(0.0, u32::MAX.into()),
-        ValueType::I64 => whole(i64::MIN as f64, i64::MAX as f64),
-        ValueType::U64 => whole(0.0, u64::MAX as f64),
+        ValueType::I64 => whole(i64::MIN as f64, I64_MOST),
+        ValueType::U64 => whole(0.0, U64_MOST),
         ValueType::F32 => raw.clamp(f32::MIN.into(), f32::MAX.into()),
         ValueType::F64 => raw.clamp(f64::MIN, f64::MAX),
     }
@@ -87,11 +95,12 @@ impl Reading {
         self.fresh = None;
     }
 
-    pub const fn take(&mut self, value: Value) {
+    /// `now`: when it came. Nothing was taken later.
+    pub fn take(&mut self, value: Value, now: Instant) {
         self.owed = false;
         (self.quality, self.status) = (value.quality, value.status);
         if !matches!(value.quality, Quality::Bad) {
-            self.taken_at = Some(Instant::from_nanos(value.taken_at));
+            self.taken_at = Some(Instant::from_nanos(value.taken_at).min(now));
             self.fresh = Some(value.value);
         }
     }
@@ -132,6 +141,25 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_said_to_come_from_the_future_ages_from_its_arrival() {
+        let settings = Input {
+            name: String::new(),
+            device: 0,
+            from: InputFrom::Driver(tag(ValueType::F64, 1.0, 0.0), 1),
+        };
+        let mut reading = Reading::of(0, &settings).unwrap();
+        let value = Value {
+            quality: Quality::Good,
+            status: 0,
+            taken_at: u64::MAX,
+            value: 1.0,
+        };
+        let came = Instant::from_nanos(5_000_000);
+        reading.take(value, came);
+        assert_eq!(reading.age_ms(came + Duration::from_millis(7)), Some(7.0));
+    }
+
+    #[test]
     fn what_is_beyond_the_range_is_its_end_and_what_lies_between_is_rounded() {
         for (value, program, device) in [
             (ValueType::Bool, 0.5, 1.0),
@@ -143,6 +171,12 @@ mod tests {
             (ValueType::I32, 1e10, 2_147_483_647.0),
             (ValueType::U32, 1e10, 4_294_967_295.0),
             (ValueType::I64, -1e30, -9_223_372_036_854_775_808.0),
+            (ValueType::I64, 1e30, 9_223_372_036_854_774_784.0),
+            (ValueType::U64, 1e30, 18_446_744_073_709_549_568.0),
+            (ValueType::U64, -1.0, 0.0),
+            (ValueType::I16, f64::NAN, 0.0),
+            (ValueType::U64, f64::NAN, 0.0),
+            (ValueType::Bool, f64::NAN, 0.0),
             (ValueType::F32, 1e300, f64::from(f32::MAX)),
             (ValueType::F64, -2.25, -2.25),
         ] {
@@ -152,6 +186,7 @@ mod tests {
                 "{value:?}"
             );
         }
+        assert!(to_device(&tag(ValueType::F64, 1.0, 0.0), f64::NAN).is_nan());
         assert_eq!(to_device(&tag(ValueType::U16, 0.1, -40.0), 25.0), 650.0);
     }
 }

@@ -51,6 +51,7 @@ impl DriverBoard {
         let mut state = self.state();
         state.pid = None;
         state.failures += 1;
+        state.note.clear();
         state.last_failure = Some((words.to_owned(), at));
     }
 

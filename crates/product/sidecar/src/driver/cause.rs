@@ -63,6 +63,9 @@ impl fmt::Display for DriverCause {
             Self::Fault(DriverFault::Said(fault)) => {
                 write!(f, "it said {fault}, and was ended; tell whoever made it")
             }
+            Self::Fault(DriverFault::LetGo) => f.write_str(
+                "it let go of the connection with the node, and was ended; a driver ends when it has no more to do",
+            ),
             Self::Fault(DriverFault::Unasked) => f.write_str(
                 "it said something else than it was asked, and was ended; tell whoever made it",
             ),

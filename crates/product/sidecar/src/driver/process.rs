@@ -119,6 +119,13 @@ impl Process {
         !ends[0].revents().is_empty()
     }
 
+    /// Whether it ends within `limit` by itself.
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let _ = poll(&mut ended, Some(&timespec(limit.as_nanos())));
+        !ended[0].revents().is_empty()
+    }
+
     /// How it ended, when it has.
     pub fn how(&self) -> HowItEnded {
         *self.how.get_or_init(|| {
@@ -137,8 +144,7 @@ impl Process {
     pub fn end(&self) {
         // Its number belongs to it as long as nobody has waited it away, and so does the group's.
         let _ = kill_process_group(self.pid, Signal::KILL);
-        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let _ = poll(&mut ended, Some(&timespec(CLEARING.as_nanos())));
+        self.ends_within(CLEARING);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let _ = waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
     }
@@ -180,11 +186,9 @@ impl Talk<'_> {
 
     /// The connection is broken: it has ended, or is about to.
     fn broken(&self, error: io::Error) -> DriverCause {
-        let mut ended = [PollFd::new(&self.process.pidfd, PollFlags::IN)];
-        let _ = poll(&mut ended, Some(&timespec(CLEARING.as_nanos())));
-        match ended[0].revents().is_empty() {
-            true => DriverCause::Start(error),
-            false => DriverCause::Ended(self.process.how()),
+        match self.process.ends_within(CLEARING) {
+            true => DriverCause::Ended(self.process.how()),
+            false => DriverCause::Start(error),
         }
     }
 
@@ -198,11 +202,18 @@ impl Talk<'_> {
             PollFd::new(self.wake, PollFlags::IN),
         ];
         let _ = poll(&mut ends, Some(&timespec(left)));
+        // Else no later wait would be one.
+        drain(self.wake);
         if (self.unwanted)() {
             return Err(None);
         }
         Ok(())
     }
+}
+
+/// Forgets who woke.
+pub(super) fn drain(wake: &OwnedFd) {
+    let _ = rustix::io::read(wake, &mut [0; 8]);
 }
 
 fn spawn(order: &DriverOrder, theirs: OwnedFd) -> io::Result<Pid> {
