@@ -142,12 +142,19 @@ impl Link {
         })
     }
 
-    /// Whether the server says that it runs. One that says nothing of it is taken at its values.
+    /// Whether the server says that it runs.
     fn is_running(&mut self, state: Option<i32>) -> bool {
         match state {
-            None | Some(RUNNING) => {
+            Some(RUNNING) => {
                 self.tell(String::new());
                 true
+            }
+            None => {
+                self.tell(
+                    "Server/ServerStatus/State cannot be read, so its values count for nothing; have the server let anonymous users read that"
+                        .to_owned(),
+                );
+                false
             }
             Some(state) => {
                 self.tell(format!(

@@ -229,10 +229,10 @@ fn chosen(
     if let Some(protection) = &setting.protection
         && endpoint.server_certificate.as_ref() != protection.server
     {
-        return Err(
-            "it shows another certificate than servers/NAME.der in files; if that is right, put the server's there"
-                .into(),
-        );
+        return Err(format!(
+            "it shows another certificate than {}; if that is right, put the server's there",
+            protection.file.display()
+        ));
     }
     let anonymous = endpoint.user_identity_tokens.as_ref();
     if anonymous.is_some_and(|all| {
@@ -286,5 +286,52 @@ impl Session {
             (self.read_max, self.write_max) = (limit(read), limit(write));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::setting::Protection;
+
+    fn endpoint(policy: SecurityPolicy, certificate: &[u8]) -> EndpointDescription {
+        EndpointDescription {
+            security_policy_uri: policy.to_uri().into(),
+            security_mode: match policy {
+                SecurityPolicy::None => MessageSecurityMode::None,
+                _ => MessageSecurityMode::SignAndEncrypt,
+            },
+            server_certificate: certificate.to_vec().into(),
+            ..EndpointDescription::default()
+        }
+    }
+
+    #[test]
+    fn a_server_with_another_certificate_or_no_security_is_refused() {
+        let policy = SecurityPolicy::Basic256Sha256;
+        let setting = Setting {
+            address: "192.0.2.1:4840".parse().unwrap(),
+            url: "opc.tcp://192.0.2.1:4840/".into(),
+            uri: "urn:bumpless".into(),
+            protection: Some(Protection {
+                policy,
+                own: "own".into(),
+                server: b"pinned".to_vec(),
+                file: "servers/furnace.der".into(),
+            }),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let open = || endpoint(SecurityPolicy::None, b"pinned");
+        let other = chosen(&setting, vec![open(), endpoint(policy, b"other")]).unwrap_err();
+        assert!(other.contains("than servers/furnace.der"), "{other}");
+        let none = chosen(&setting, vec![endpoint(policy, b"")]).unwrap_err();
+        assert!(none.contains("another certificate"), "{none}");
+        let unprotected = chosen(&setting, vec![open()]).unwrap_err();
+        assert!(
+            unprotected.contains("no endpoint with policy"),
+            "{unprotected}"
+        );
+        assert!(chosen(&setting, vec![open(), endpoint(policy, b"pinned")]).is_ok());
     }
 }

@@ -30,6 +30,8 @@ pub struct Protection {
     pub own: PathBuf,
     /// The certificate of the one server that is believed, in DER.
     pub server: Vec<u8>,
+    /// The file with that.
+    pub file: PathBuf,
 }
 
 /// One server, and what is read and written there.
@@ -134,6 +136,7 @@ fn protection(setup: &Setup, uri: &str, wrong: &mut Vec<String>) -> Option<Prote
         policy,
         own,
         server: content.to_vec(),
+        file: server,
     })
 }
 
