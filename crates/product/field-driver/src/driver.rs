@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::message::{self, MESSAGE_MAX, Opening};
 use crate::{Direction, Order, Outcome, Point, Value};
@@ -42,12 +43,13 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Takes up the connection, and hears what it is for.
+    /// Takes up the connection, and hears what it is for. From then on the process ends with the one that started it.
     ///
     /// # Errors
     /// Nobody is there, or not a node of this version.
     pub fn attach() -> io::Result<(Self, Setup)> {
         let socket = rustix::io::dup(rustix::stdio::stdin())?;
+        end_with_parent(&socket)?;
         let mut driver = Self {
             socket: Arc::new(socket),
             buffer: vec![0; MESSAGE_MAX + 1],
@@ -191,6 +193,19 @@ impl Answers {
             rustix::net::send(&*self.socket, &buffer, SendFlags::NOSIGNAL)
         });
         sent.map(|_| ()).map_err(Into::into)
+    }
+}
+
+/// Has the system end this process with its parent: the node, or what the node has started instead of it. The node has
+/// asked for that for its own child, which another program in between does not pass on.
+fn end_with_parent(socket: &OwnedFd) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Whose parent has ended before is a child of the first process, which is a node only where that made the socket.
+    let node = sockopt::socket_peercred(socket).map(|it| it.pid);
+    let parent = getppid();
+    match parent == Some(Pid::INIT) && node.ok() != parent {
+        true => Err(io::ErrorKind::BrokenPipe.into()),
+        false => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The messages, version 1 (`spec/field-driver.md`, J-10 to J-19): each is one datagram, numbers are big endian.
+//! The messages, version 1 (`spec/field-driver.md`, J-10 to J-17): each is one datagram, numbers are big endian.
 
 mod bytes;
 mod order;

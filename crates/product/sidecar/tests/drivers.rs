@@ -133,18 +133,29 @@ fn drive(how: &str, log: &Path) {
 
 /// What a driver is for that does as `how` says, with its log in `folder`.
 fn order(how: &str, folder: &Path) -> DriverOrder {
+    let exe = env::current_exe().unwrap();
+    let mut arguments = vec![
+        "drive".into(),
+        how.into(),
+        log_in(folder).display().to_string(),
+    ];
+    // A program in between that stays.
+    let program = match how {
+        "wrapped" => {
+            let script = "\"$0\" \"$@\" <&0; exit $?".into();
+            arguments.splice(0..0, ["-c".into(), script, exe.display().to_string()]);
+            "/bin/sh".into()
+        }
+        _ => exe,
+    };
     let point = |direction, kind, name: &str| Point {
         direction,
         kind,
         name: name.into(),
     };
     DriverOrder {
-        program: env::current_exe().unwrap(),
-        arguments: vec![
-            "drive".into(),
-            how.into(),
-            log_in(folder).display().to_string(),
-        ],
+        program,
+        arguments,
         device: "furnace".into(),
         address: "192.0.2.1:4840".into(),
         options: vec![("policy".into(), "None".into())],
@@ -415,17 +426,22 @@ fn a_driver_ends_with_its_handle_and_leaves_nothing() {
 
 /// What [`a_driver_ends_with_a_node_that_is_killed_even_if_it_stands`] kills.
 fn host() {
-    let mut site = Site::begin("sound");
+    let mut site = Site::begin(&env::var(HOST).unwrap());
     let _socket = site.until_ready();
-    let pid = site.state("its process", |state| state.pid.is_some()).pid;
-    println!("{}", pid.unwrap());
+    println!("{}", ids(&site.log(), "started")[0]);
     thread::sleep(PATIENCE);
 }
 
 fn a_driver_ends_with_a_node_that_is_killed_even_if_it_stands() {
+    for how in ["sound", "wrapped"] {
+        end_with_a_killed_node(how);
+    }
+}
+
+fn end_with_a_killed_node(how: &str) {
     use std::io::BufRead;
     let mut host = Command::new(env::current_exe().unwrap())
-        .env(HOST, "1")
+        .env(HOST, how)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
