@@ -3,9 +3,12 @@
 //!
 //! It is a process of its own beside the node and asks at the node's control socket as any other program may. The node
 //! knows nothing of it and waits for nothing of it.
+//!
+//! `bumpless-opcua field` is another thing: the field driver of a node, which starts it for a device (spec/field-driver.md).
 #![forbid(unsafe_code)]
 
 mod address_space;
+mod field;
 mod gate;
 mod identity;
 mod level;
@@ -26,7 +29,7 @@ use server::Setting;
 /// Nothing was done, since the arguments or the files are not right.
 const WRONG: u8 = 2;
 
-/// Shows a node of a Bumpless pair as an OPC UA server
+/// Shows a node of a Bumpless pair as an OPC UA server, and speaks to servers for it
 #[derive(Parser)]
 #[command(name = "bumpless-opcua", version, about)]
 struct Cli {
@@ -45,6 +48,8 @@ enum Command {
     Certificate(CertificateArgs),
     /// Let a client in, by its certificate
     Trust(TrustArgs),
+    /// Read and write a server for a node, which starts this itself
+    Field,
 }
 
 #[derive(Args)]
@@ -101,6 +106,9 @@ struct TrustArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Command::Field = cli.command {
+        return field::run();
+    }
     let report = Report {
         program: "bumpless-opcua",
         schema: "bumpless.opcua/1",
@@ -110,6 +118,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run_bridge(args, report),
         Command::Certificate(args) => make_certificate(&args, report),
         Command::Trust(args) => trust(&args, report),
+        Command::Field => Ok(ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|problems| {
         report.refuse(&problems);

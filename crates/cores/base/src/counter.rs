@@ -100,6 +100,7 @@ catalogue! {
     OutputsRejected, "outputs_rejected", "outputs", "Outputs that a field device rejected because of their epoch.";
     FieldFailures, "field_failures", "requests", "Field requests that failed or came too late.";
     ProgramFaults, "program_faults", "executions", "Executions of a program that failed: a trap, a crash, an overrun, a wrong answer.";
+    FieldDriverFailures, "field_driver_failures", "processes", "Processes of field drivers that ended, hung, said what is no answer, or could not be started.";
 }
 
 /// A block of counters, one figure for each entry of the catalogue.

@@ -9,11 +9,13 @@
 //! losses is no reason to stop a pair. With certificates, in-flight limits and bandwidths are left out, too: nodes tell each other theirs.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 
 use crate::model::{
-    Application, ApplicationKind, Config, DeviceSecurity, FieldDevice, FieldDevices, FieldIo,
-    Group, Input, Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference,
-    StateOnChange, Synthetic, Timing, Transfer,
+    Application, ApplicationKind, Bus, Config, DeviceSecurity, DriverProtocol, FieldDevice,
+    FieldDevices, FieldDriver, FieldIo, Group, Input, InputFrom, ModbusDevice, Network, Node,
+    OnProgramFault, Output, OutputTo, Point, Program, QuadrupleTank, Reference, StateOnChange,
+    Synthetic, Tag, Timing, Transfer,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -357,33 +359,30 @@ impl Canonical {
         self.line("program.sha256", format_args!("{}", program.sha256_hex()));
         let limit = execute_limit.as_nanos();
         self.line("program.execute_limit", format_args!("{limit}"));
-        for Input {
-            name,
-            device,
-            point,
-        } in inputs
-        {
+        for Input { name, device, from } in inputs {
             self.line("input.name", format_args!("{name:?}"));
             self.line("input.device", format_args!("{device}"));
-            match point {
-                Some((point, poll)) => {
+            match from {
+                InputFrom::Registers(point, poll) => {
                     self.point(point);
                     self.line("input.poll", format_args!("{poll}"));
                 }
-                None => self.line("input.answers", format_args!("true")),
+                InputFrom::Driver(tag, poll) => {
+                    self.tag(tag);
+                    self.line("input.poll", format_args!("{poll}"));
+                }
+                InputFrom::Quality(of) => self.line("input.quality", format_args!("{of}")),
+                InputFrom::Age(of) => self.line("input.age", format_args!("{of}")),
+                InputFrom::Answers => self.line("input.answers", format_args!("true")),
             }
         }
-        for Output {
-            name,
-            device,
-            point,
-        } in outputs
-        {
+        for Output { name, device, to } in outputs {
             self.line("output.name", format_args!("{name:?}"));
             self.line("output.device", format_args!("{device}"));
-            match point {
-                Some(point) => self.point(point),
-                None => self.line("output.block", format_args!("true")),
+            match to {
+                OutputTo::Registers(point) => self.point(point),
+                OutputTo::Driver(tag) => self.tag(tag),
+                OutputTo::Block => self.line("output.block", format_args!("true")),
             }
         }
         // As long as it says nothing, a node of an earlier release has the same.
@@ -418,17 +417,39 @@ impl Canonical {
         self.real("point.offset", *offset);
     }
 
+    fn tag(&mut self, tag: &Tag) {
+        let Tag {
+            name,
+            value,
+            scale,
+            offset,
+        } = tag;
+        self.line("tag", format_args!("{name:?} {value:?}"));
+        self.real("tag.scale", *scale);
+        self.real("tag.offset", *offset);
+    }
+
     fn device(&mut self, device: &FieldDevice) {
         let FieldDevice {
             name,
             address,
-            unit,
             required,
+            bus,
+        } = device;
+        self.line("device.name", format_args!("{name:?}"));
+        match bus {
+            Bus::Modbus(modbus) => self.modbus(address, modbus, *required),
+            Bus::Driver(driver) => self.driver(address, driver, *required),
+        }
+    }
+
+    fn modbus(&mut self, address: &SocketAddr, device: &ModbusDevice, required: bool) {
+        let ModbusDevice {
+            unit,
             security,
             epoch_register,
             cycle_register,
         } = device;
-        self.line("device.name", format_args!("{name:?}"));
         self.line("device.address", format_args!("{address} {unit}"));
         self.device_security("device", security.as_ref());
         self.line("device.required", format_args!("{required}"));
@@ -436,6 +457,33 @@ impl Canonical {
             "device.tells",
             format_args!("{epoch_register:?} {cycle_register:?}"),
         );
+    }
+
+    fn driver(&mut self, address: &SocketAddr, driver: &FieldDriver, required: bool) {
+        let FieldDriver {
+            // Where it lies is each node's own affair.
+            program: _,
+            arguments,
+            protocol,
+            max_age,
+        } = driver;
+        self.line("device.address", format_args!("{address}"));
+        self.line("device.required", format_args!("{required}"));
+        self.line("driver.arguments", format_args!("{arguments:?}"));
+        match protocol {
+            DriverProtocol::Own => self.line("driver.protocol", format_args!("own")),
+            DriverProtocol::OpcUa {
+                path,
+                policy,
+                files: _,
+            } => {
+                let policy = policy.name();
+                self.line("driver.protocol", format_args!("opcua {path:?} {policy}"));
+            }
+        }
+        if let Some(age) = max_age {
+            self.line("driver.max_age", format_args!("{}", age.as_nanos()));
+        }
     }
 
     /// An open connection has no line, so that files without a word of it keep their fingerprint.

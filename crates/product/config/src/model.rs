@@ -12,8 +12,9 @@ use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
 pub use bumpless_wire::WireVersion;
 
 pub use crate::programs::{
-    Area, DeviceSecurity, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program,
-    ProgramHost, StateOnChange, ValueType,
+    Area, Bus, DeviceSecurity, DriverProtocol, FieldDevice, FieldDriver, Input, InputFrom,
+    ModbusDevice, OnProgramFault, OpcUaPolicy, Order, Output, OutputTo, Point, Program,
+    ProgramHost, StateOnChange, Tag, ValueType,
 };
 
 use crate::security::{Security, StateSecurity};
@@ -416,7 +417,7 @@ pub struct Synthetic {
     pub changed_share: f64,
 }
 
-/// Inputs and outputs over Modbus TCP.
+/// Inputs and outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldIo {
     /// The devices.
@@ -449,17 +450,20 @@ pub enum FieldDevices {
 }
 
 impl FieldIo {
-    /// The devices to which the connection is open, in words.
-    pub fn open_places(&self) -> Vec<String> {
+    /// The devices to which the connection is open, in words: over Modbus TCP, and over OPC UA.
+    pub fn open_places(&self) -> (Vec<String>, Vec<String>) {
         match &self.devices {
             FieldDevices::Tank { address, security } => {
                 let open = security.is_none();
-                open.then(|| address.to_string()).into_iter().collect()
+                let open = open.then(|| address.to_string());
+                (open.into_iter().collect(), Vec::new())
             }
             FieldDevices::Program(devices) => {
-                let open = devices.iter().filter(|it| it.security.is_none());
-                open.map(|it| format!("{} ({})", it.name, it.address))
-                    .collect()
+                let open = devices.iter().filter(|it| it.is_open());
+                let (driven, modbus): (Vec<_>, Vec<_>) = open.partition(|it| it.driver().is_some());
+                let places =
+                    |of: Vec<&FieldDevice>| of.into_iter().map(FieldDevice::place).collect();
+                (places(modbus), places(driven))
             }
         }
     }
@@ -469,8 +473,7 @@ impl FieldIo {
         match &self.devices {
             FieldDevices::Tank { address, .. } => address.to_string(),
             FieldDevices::Program(devices) => {
-                let devices = devices.iter();
-                let words = devices.map(|device| format!("{} ({})", device.name, device.address));
+                let words = devices.iter().map(FieldDevice::place);
                 words.collect::<Vec<_>>().join(", ")
             }
         }

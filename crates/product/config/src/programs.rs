@@ -93,8 +93,23 @@ pub struct Input {
     pub name: String,
     /// The device that has it, by position.
     pub device: usize,
-    /// Where in the device it is, and once in how many periods it is read; `None`: it tells whether the device answers.
-    pub point: Option<(Point, u32)>,
+    /// What it is.
+    pub from: InputFrom,
+}
+
+/// What an input is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputFrom {
+    /// A value in a Modbus device, read once in so many periods.
+    Registers(Point, u32),
+    /// A value that a field driver reads, once in so many periods.
+    Driver(Tag, u32),
+    /// How good the value of another input is, by position: 0 bad, 1 uncertain, 2 good.
+    Quality(usize),
+    /// How old that one's value is, in milliseconds.
+    Age(usize),
+    /// Whether the device answers.
+    Answers,
 }
 
 /// One output of a program.
@@ -104,8 +119,52 @@ pub struct Output {
     pub name: String,
     /// The device that has it, by position.
     pub device: usize,
-    /// Where in the device it is; `None`: in the block that carries the epoch, after those before it.
-    pub point: Option<Point>,
+    /// Where it goes.
+    pub to: OutputTo,
+}
+
+/// Where an output goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutputTo {
+    /// To a place in a Modbus device.
+    Registers(Point),
+    /// Into the block of a Modbus device that carries the epoch, after those before it.
+    Block,
+    /// To a value that a field driver writes.
+    Driver(Tag),
+}
+
+impl Input {
+    /// Where in a Modbus device it is, and once in how many periods it is read.
+    pub const fn registers(&self) -> Option<(Point, u32)> {
+        match self.from {
+            InputFrom::Registers(point, poll) => Some((point, poll)),
+            _ => None,
+        }
+    }
+}
+
+impl Output {
+    /// Where in a Modbus device it is.
+    pub const fn registers(&self) -> Option<Point> {
+        match self.to {
+            OutputTo::Registers(point) => Some(point),
+            _ => None,
+        }
+    }
+}
+
+/// A value as a field driver knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tag {
+    /// What the driver calls it.
+    pub name: String,
+    /// What it is in the device.
+    pub value: ValueType,
+    /// The program's number is the device's times this,
+    pub scale: f64,
+    /// plus this.
+    pub offset: f64,
 }
 
 /// Where in a device a value is, and how it lies there.
@@ -140,11 +199,15 @@ pub enum Area {
     InputRegister,
 }
 
-/// How the bits of a value are to be read.
+/// What a value is in a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueType {
     /// 0 or 1.
     Bool,
+    /// 8 bits, two's complement; field drivers alone.
+    I8,
+    /// 8 bits without sign; field drivers alone.
+    U8,
     /// 16 bits without sign.
     U16,
     /// 16 bits, two's complement.
@@ -153,6 +216,10 @@ pub enum ValueType {
     U32,
     /// 32 bits, two's complement.
     I32,
+    /// 64 bits, two's complement.
+    I64,
+    /// 64 bits without sign.
+    U64,
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary64.
@@ -160,12 +227,12 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// How many registers it takes.
+    /// How many registers of a Modbus device it takes.
     pub const fn registers(self) -> u16 {
         match self {
-            Self::Bool | Self::U16 | Self::I16 => 1,
+            Self::Bool | Self::I8 | Self::U8 | Self::U16 | Self::I16 => 1,
             Self::U32 | Self::I32 | Self::F32 => 2,
-            Self::F64 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 4,
         }
     }
 }
@@ -184,18 +251,137 @@ pub enum Order {
 pub struct FieldDevice {
     /// Its name.
     pub name: String,
-    /// The Modbus TCP server.
+    /// Where it is.
     pub address: SocketAddr,
-    /// The unit identifier.
-    pub unit: u8,
     /// Whether the program cannot do without it.
     pub required: bool,
+    /// Who speaks to it, and how.
+    pub bus: Bus,
+}
+
+/// Who speaks to a device, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bus {
+    /// The node itself, over Modbus TCP.
+    Modbus(ModbusDevice),
+    /// A process of its own.
+    Driver(FieldDriver),
+}
+
+/// A Modbus TCP device, or one unit behind a gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModbusDevice {
+    /// The unit identifier.
+    pub unit: u8,
     /// What protects the connection to it; `None`: nothing.
     pub security: Option<DeviceSecurity>,
     /// First input register of the accepted epoch, if it tells.
     pub epoch_register: Option<u16>,
     /// First input register of the cycle of the last accepted write, if it tells.
     pub cycle_register: Option<u16>,
+}
+
+/// A process that speaks a field bus for the node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldDriver {
+    /// The program that is started.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// What the bus is.
+    pub protocol: DriverProtocol,
+    /// A value that is older counts as bad; `None`: none is too old.
+    pub max_age: Option<Duration>,
+}
+
+/// What a field driver speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriverProtocol {
+    /// What the driver alone knows.
+    Own,
+    /// OPC UA.
+    OpcUa {
+        /// The path of the endpoint's URL, which begins with `/`.
+        path: String,
+        /// What protects what is said.
+        policy: OpcUaPolicy,
+        /// The folder with the certificates; where nothing is protected, none. A path that is not absolute begins at the
+        /// configuration's folder.
+        files: Option<PathBuf>,
+    },
+}
+
+/// The security policies of OPC UA (OPC 10000-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpcUaPolicy {
+    /// Basic256Sha256.
+    Basic256Sha256,
+    /// Aes256-Sha256-RsaPss.
+    Aes256Sha256RsaPss,
+    /// None.
+    Open,
+}
+
+impl OpcUaPolicy {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Basic256Sha256 => "Basic256Sha256",
+            Self::Aes256Sha256RsaPss => "Aes256_Sha256_RsaPss",
+            Self::Open => "None",
+        }
+    }
+}
+
+impl FieldDevice {
+    /// What it is called and where it is, for people.
+    pub fn place(&self) -> String {
+        format!("{} ({})", self.name, self.address)
+    }
+
+    /// What protects a Modbus connection to it.
+    pub const fn security(&self) -> Option<&DeviceSecurity> {
+        match &self.bus {
+            Bus::Modbus(modbus) => modbus.security.as_ref(),
+            Bus::Driver(_) => None,
+        }
+    }
+
+    /// The driver that speaks to it, if one does.
+    pub const fn driver(&self) -> Option<&FieldDriver> {
+        match &self.bus {
+            Bus::Modbus(_) => None,
+            Bus::Driver(driver) => Some(driver),
+        }
+    }
+
+    /// The word for its protocol in the file.
+    pub const fn kind(&self) -> &'static str {
+        match &self.bus {
+            Bus::Modbus(_) => "modbus",
+            Bus::Driver(driver) => match driver.protocol {
+                DriverProtocol::Own => "driver",
+                DriverProtocol::OpcUa { .. } => "opcua",
+            },
+        }
+    }
+
+    /// What protects the connection to it, in a word; `None`: its driver alone knows.
+    pub const fn security_name(&self) -> Option<&'static str> {
+        Some(match &self.bus {
+            Bus::Modbus(ModbusDevice { security: None, .. }) => "open",
+            Bus::Modbus(_) => "tls",
+            Bus::Driver(driver) => match &driver.protocol {
+                DriverProtocol::Own => return None,
+                DriverProtocol::OpcUa { policy, .. } => policy.name(),
+            },
+        })
+    }
+
+    /// Whether whoever reaches its network can read and write there.
+    pub fn is_open(&self) -> bool {
+        matches!(self.security_name(), Some("open" | "None"))
+    }
 }
 
 /// What protects the connection to a device: Modbus/TCP Security.

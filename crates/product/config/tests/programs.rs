@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bumpless_base::Duration;
 use bumpless_config::{
-    ApplicationKind, Area, Config, FieldDevices, OnProgramFault, Order, Problem, Program,
-    ProgramHost, ValueType, WeaknessCode, sample,
+    ApplicationKind, Area, Bus, Config, FieldDevices, InputFrom, OnProgramFault, Order, Problem,
+    Program, ProgramHost, ValueType, WeaknessCode, sample,
 };
 
 const WASM: &[u8] = b"\0asm\x01\0\0\0";
@@ -88,6 +88,13 @@ fn program(config: &Config) -> &Program {
     }
 }
 
+fn unit(bus: &Bus) -> u8 {
+    match bus {
+        Bus::Modbus(modbus) => modbus.unit,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// The one problem with the program when `from` is `to`.
 #[track_caller]
 fn one(from: &str, to: &str, field: &str, wrong: &str, right: &str) {
@@ -116,7 +123,7 @@ fn a_program_has_its_file_limits_inputs_and_outputs() {
         (65_536, Duration::from_millis(3))
     );
     assert_eq!(boiler.on_fault, OnProgramFault::Safe(vec![-1.0, 0.0]));
-    let (level, poll) = boiler.inputs[0].point.unwrap();
+    let (level, poll) = boiler.inputs[0].registers().unwrap();
     assert_eq!(
         (level.area, level.register, poll),
         (Area::InputRegister, 10, 5)
@@ -126,15 +133,17 @@ fn a_program_has_its_file_limits_inputs_and_outputs() {
         (ValueType::F32, Order::Little)
     );
     assert_eq!((level.scale, level.byte_order), (0.5, Order::Big));
-    let (open, _) = boiler.inputs[1].point.unwrap();
+    let (open, _) = boiler.inputs[1].registers().unwrap();
     assert_eq!(open.value, ValueType::Bool);
-    assert_eq!((boiler.inputs[2].device, boiler.inputs[2].point), (1, None));
-    assert_eq!(boiler.outputs[0].point.unwrap().value, ValueType::I16);
+    assert_eq!(boiler.inputs[2].device, 1);
+    assert_eq!(boiler.inputs[2].from, InputFrom::Answers);
+    assert_eq!(boiler.outputs[0].registers().unwrap().value, ValueType::I16);
     let field = config.applications[1].field.as_ref().unwrap();
     let FieldDevices::Program(devices) = &field.devices else {
         panic!("{field:?}");
     };
-    assert_eq!((devices[0].unit, devices[1].unit), (7, 255));
+    let units: Vec<_> = devices.iter().map(|it| unit(&it.bus)).collect();
+    assert_eq!(units, [7, 255]);
     assert_eq!((devices[0].required, devices[1].required), (true, false));
     // The executor's envelope with two outputs, and what a host may add.
     assert_eq!(config.applications[1].state_max, 65_536 + 64 + 16);
@@ -412,9 +421,9 @@ fn each_device_has_the_security_of_its_field_unless_it_says_otherwise() {
     let FieldDevices::Program(devices) = &field.devices else {
         panic!("{field:?}");
     };
-    let name = devices[0].security.as_ref().unwrap().server_name.as_deref();
+    let name = devices[0].security().unwrap().server_name.as_deref();
     assert_eq!((name, devices[0].address.port()), (Some("plc.field"), 802));
-    assert!(devices[1].security.is_none() && devices[1].address.port() == 502);
+    assert!(devices[1].security().is_none() && devices[1].address.port() == 502);
     let open = { config.weaknesses.iter() }
         .find(|it| it.code == WeaknessCode::FieldOpen && it.subject.contains("boiler"));
     let open = open.unwrap();

@@ -93,10 +93,13 @@ where
         &mut self,
         settings: ExecutorSettings,
         application: Box<dyn Application>,
-        field: Box<dyn FieldIo>,
+        mut field: Box<dyn FieldIo>,
     ) -> Result<Tuned, (LoadError, Tuned)> {
         match self.machine.tune(settings, application) {
-            Ok(application) => Ok((application, std::mem::replace(&mut self.field, field))),
+            Ok(application) => {
+                field.take_over(&mut *self.field);
+                Ok((application, std::mem::replace(&mut self.field, field)))
+            }
             Err((error, application)) => Err((error, (application, field))),
         }
     }
@@ -120,8 +123,16 @@ where
     pub fn step(&mut self) {
         loop {
             let need = self.machine.poll(self.clock.now());
+            let in_cycle = !matches!(need, Need::Sleep { .. });
             let answer = self.meet(need);
             self.machine.note_silent(self.field.silent());
+            // The report of a cycle tells of one device; what happens to others waits for the next ones.
+            if in_cycle
+                && !self.machine.has_driver_failure()
+                && let Some(failures) = self.field.driver_failures()
+            {
+                self.machine.note_driver_failures(failures);
+            }
             self.machine.answer(answer, self.clock.now());
             if self.machine.is_between_cycles() {
                 return;

@@ -4,6 +4,8 @@ use bumpless_base::{Epoch, Instant, NodeId};
 use std::fmt;
 use std::sync::Arc;
 
+use crate::driven::{DriverFailures, DriverNumber, HandedOver};
+
 /// What came with a set of inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldSample {
@@ -47,6 +49,25 @@ pub trait FieldIo: Send {
         0
     }
 
+    /// Failures of the process of a field driver that have not been told yet.
+    fn driver_failures(&mut self) -> Option<DriverFailures> {
+        None
+    }
+
+    /// Before anybody else asks: has the field drivers that were begun for it probe their devices. Returns whether all
+    /// answer.
+    fn warm_up(&mut self, _: Instant) -> bool {
+        true
+    }
+
+    /// Goes on with the field drivers of `before`, whose place it takes, as far as it is to.
+    fn take_over(&mut self, _before: &mut dyn FieldIo) {}
+
+    /// Gives this field driver away, if it is here.
+    fn hand_over(&mut self, _: DriverNumber) -> Option<HandedOver> {
+        None
+    }
+
     /// For a backup: keeps connections up and reads the device's epoch, so that a takeover costs
     /// no connect.
     fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError>;
@@ -81,6 +102,21 @@ pub enum FieldErrorKind {
     Malformed,
     /// TLS with it fails (Modbus/TCP Security); what is told besides says why.
     Refused,
+    /// Its driver had the order too late to send anything.
+    Late,
+    /// It refused, with this status of its bus.
+    Status(u32),
+    /// An input, by position, has a bad value, with this status of its bus.
+    BadValue {
+        /// The input's position.
+        input: u32,
+        /// The status.
+        status: u32,
+    },
+    /// Its driver does not run.
+    DriverGone,
+    /// Its driver has not answered an earlier order.
+    DriverBusy,
 }
 
 impl fmt::Display for FieldError {
@@ -115,6 +151,25 @@ impl fmt::Display for FieldError {
             ),
             FieldErrorKind::Malformed => f.write_str(
                 "the answer does not fit the request; check that it is a Modbus TCP device, and has no TLS at this port",
+            ),
+            FieldErrorKind::Late => f.write_str(
+                "its driver had the order too late; give the computer time for it, or raise timeout_ms",
+            ),
+            FieldErrorKind::Status(status) => write!(
+                f,
+                "refused with status {status:#010x}; compare the outputs with what the device has"
+            ),
+            FieldErrorKind::BadValue { input, status } => write!(
+                f,
+                "input number {} has a bad value (status {status:#010x}); check the device, or give the program an input \
+                 with area = \"quality\" for it",
+                input + 1
+            ),
+            FieldErrorKind::DriverGone => f.write_str(
+                "its driver does not run; status and log of this node say why",
+            ),
+            FieldErrorKind::DriverBusy => f.write_str(
+                "its driver has not answered an earlier order; check the device and its network",
             ),
             FieldErrorKind::Refused => {
                 f.write_str("not connected, TLS fails; status and log of this node say why")

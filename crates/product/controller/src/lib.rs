@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod application;
+pub mod devices;
+pub mod driven;
 pub mod executor;
 pub mod fault;
 pub mod field;
@@ -24,13 +26,14 @@ pub mod synthetic;
 pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
+pub use devices::Devices;
+pub use driven::{DriverFailures, DriverFault, DriverLink, DriverNumber};
 pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
     OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
 pub use fault::{ProgramFault, ProgramFaultKind, Unanswered};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
-pub use modbus::devices::ModbusDevices;
 pub use modbus::{FieldNote, ModbusField, ModbusMap, ModbusSettings, SecureDialer};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};
 pub use synthetic::{Synthetic, SyntheticParameters};

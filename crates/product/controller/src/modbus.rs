@@ -5,10 +5,10 @@
 //! request's. Reconnecting goes on between and during later calls, each of which still returns by
 //! its own deadline; after a failed attempt the next one waits, longer each time.
 //!
-//! [`ModbusField`] is one device with one block; [`devices`] are any number with any register map.
+//! [`ModbusField`] is one device with one block; [`device::Device`] is one of any number with any register map.
 
 mod connection;
-pub mod devices;
+pub(crate) mod device;
 mod link;
 mod refused;
 pub mod registers;
@@ -26,6 +26,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_modbus::{ExceptionCode, Request, Response};
+
+pub(crate) use requests::Told;
 
 pub use refused::FieldNote;
 pub use secure_dialer::SecureDialer;
@@ -252,7 +254,7 @@ impl<T: TimeSource> FieldIo for ModbusField<T> {
 }
 
 /// What runs the connections of one application, in its own thread and only during its calls.
-fn runtime() -> io::Result<Runtime> {
+pub(crate) fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()

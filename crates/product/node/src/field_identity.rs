@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bumpless_config::{self as config, Certificates, Config, FieldDevices, FieldIo};
-use bumpless_controller::{FieldNote, SecureDialer};
+use bumpless_controller::{DriverLink, FieldNote, SecureDialer};
 use bumpless_pki::Identity;
 
 use crate::certificates::{self, IdentityError};
+use crate::field_drivers::{self, FieldDrivers, Opened};
 use crate::field_values::FieldValues;
 use crate::warn;
 
@@ -44,6 +45,8 @@ pub struct FieldBoards {
     pub notes: FieldNotes,
     /// What was read and written.
     pub values: FieldValues,
+    /// How field drivers fare.
+    pub drivers: FieldDrivers,
 }
 
 /// This node, as devices see it.
@@ -65,6 +68,28 @@ impl FieldIdentity {
             pair: config.pair.clone(),
             boards,
         }
+    }
+
+    /// The driver of `device` of the application with `settings`, which stands in `opened` if it begins.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn driver(
+        &self,
+        settings: &config::Application,
+        device: usize,
+        opened: &mut Opened,
+    ) -> io::Result<Box<dyn DriverLink>> {
+        let own = (&*self.node, &*self.pair);
+        let order = field_drivers::order(settings, device, (&self.folder, own));
+        let order = order.ok_or_else(|| io::Error::other("no field driver is configured there"))?;
+        let driver = self.boards.drivers.open(&settings.name, order, opened)?;
+        Ok(Box::new(driver))
+    }
+
+    /// How field drivers fare.
+    pub const fn drivers(&self) -> &FieldDrivers {
+        &self.boards.drivers
     }
 
     /// Where what is read and written is left.
@@ -139,6 +164,8 @@ pub fn folders(config: &Config) -> Vec<Certificates> {
 pub fn secure_count(field: &FieldIo) -> usize {
     match &field.devices {
         FieldDevices::Tank { security, .. } => usize::from(security.is_some()),
-        FieldDevices::Program(devices) => devices.iter().filter(|it| it.security.is_some()).count(),
+        FieldDevices::Program(devices) => {
+            devices.iter().filter(|it| it.security().is_some()).count()
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use bumpless_base::Instant;
 use bumpless_config::{self as config, ApplicationKind};
+use bumpless_controller::driven::{DriverFailures, DriverNumber, HandedOver};
 use bumpless_controller::quadruple_tank::{INPUTS, OUTPUTS};
 use bumpless_controller::{FieldError, FieldIo, FieldSample, OutputStamp};
 use bumpless_net_linux::Clock;
@@ -134,6 +135,22 @@ impl FieldIo for Shown {
 
     fn silent(&self) -> u64 {
         self.field.silent()
+    }
+
+    fn driver_failures(&mut self) -> Option<DriverFailures> {
+        self.field.driver_failures()
+    }
+
+    fn warm_up(&mut self, until: Instant) -> bool {
+        self.field.warm_up(until)
+    }
+
+    fn take_over(&mut self, before: &mut dyn FieldIo) {
+        self.field.take_over(before);
+    }
+
+    fn hand_over(&mut self, driver: DriverNumber) -> Option<HandedOver> {
+        self.field.hand_over(driver)
     }
 
     fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError> {

@@ -112,6 +112,7 @@ impl Operator {
         weaknesses.extend(notes.map(|note| note.text));
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
         weaknesses.extend(directory.field.notes.weaknesses());
+        weaknesses.extend(directory.field.drivers.weaknesses(&directory.config));
         weaknesses.extend(status::silent_devices(&snapshot, &directory));
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));

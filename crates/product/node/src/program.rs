@@ -11,7 +11,7 @@ use bumpless_controller::pid::PidParameters;
 use bumpless_controller::retain::{Retained, Table};
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
-    Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
+    Application, CommitMode, Devices, ExecutorSettings, FieldIo, ModbusField, ModbusSettings,
     NoField, OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep,
     Synthetic, SyntheticParameters,
 };
@@ -19,6 +19,7 @@ use bumpless_controller::{
 use bumpless_net_linux::Clock;
 use bumpless_sidecar::{Command, Hash, Sidecar, plc};
 
+use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 
 /// How the application with these settings is executed on node `writer`.
@@ -312,6 +313,7 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
 pub(super) fn open_field(
     settings: &config::Application,
     own: &FieldIdentity,
+    opened: &mut Opened,
 ) -> io::Result<Box<dyn FieldIo>> {
     let Some(field) = &settings.field else {
         return Ok(Box::new(NoField));
@@ -336,7 +338,8 @@ pub(super) fn open_field(
             let values = (&program.inputs[..], &program.outputs[..]);
             let (check_epoch, dialer) = (field.check_epoch, dialer.as_ref());
             let clock = || Clock.now();
-            let devices = ModbusDevices::new(devices, values, check_epoch, dialer, clock)?;
+            let links = &mut |device| own.driver(settings, device, opened);
+            let devices = Devices::new(devices, values, check_epoch, dialer, links, clock)?;
             Box::new(devices)
         }
         (FieldDevices::Program(_), _) => Box::new(NoField),

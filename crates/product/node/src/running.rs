@@ -16,6 +16,7 @@ use bumpless_transfer::{Publisher, Subscriber};
 use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
+use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::persist::Keeping;
@@ -164,12 +165,15 @@ impl Running {
         };
         let name = &settings.name;
         let as_it_was = |error: String| format!("'{name}' goes on as it was: {error}");
-        let tuning = Tuning::new(
+        let mut opened = Opened::following();
+        let mut tuning = Tuning::new(
             (settings, &running.version),
             (self.common.node, &self.common.field),
             self.common.priority,
+            &mut opened,
         )
         .map_err(|error| as_it_was(error.to_string()))?;
+        tuning.warm_up();
         let next = tuning.version(settings);
         // Before the first state of it can come.
         if running.version.is_another(settings)
@@ -182,6 +186,7 @@ impl Running {
         match running.answered(TuningSlots::answer) {
             Some(Ok(())) => {
                 running.version = next;
+                self.common.field.drivers().used(opened);
                 Ok(())
             }
             Some(Err(error)) => Err(as_it_was(error)),

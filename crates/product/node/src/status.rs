@@ -2,7 +2,7 @@
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
 use bumpless_config::{
-    ApplicationKind, Config, DeviceSecurity, FieldDevices, FieldIo, Program, StateSecurity,
+    ApplicationKind, Bus, Config, DeviceSecurity, FieldDevices, FieldIo, Program, StateSecurity,
 };
 use bumpless_controller::executor::Then;
 use bumpless_net_linux::Screen;
@@ -158,7 +158,7 @@ fn applications(
                         "ago_s": now.since(kept.at).as_secs_f64(),
                     })),
                 },
-                "field": settings.field.as_ref().map(|field| field_io(field, app)),
+                "field": settings.field.as_ref().map(|field| field_io(field, (settings, app), directory, now)),
             })
         })
         .collect()
@@ -194,7 +194,12 @@ const fn security_name(security: Option<&DeviceSecurity>) -> &'static str {
     }
 }
 
-fn field_io(field: &FieldIo, app: &ApplicationSnapshot) -> Value {
+fn field_io(
+    field: &FieldIo,
+    (settings, app): (&bumpless_config::Application, &ApplicationSnapshot),
+    directory: &Directory,
+    now: Instant,
+) -> Value {
     match &field.devices {
         FieldDevices::Tank { address, security } => json!({
             "address": address.to_string(),
@@ -202,14 +207,21 @@ fn field_io(field: &FieldIo, app: &ApplicationSnapshot) -> Value {
             "answers": !app.field_silent,
         }),
         FieldDevices::Program(devices) => {
+            let drivers = &directory.field.drivers;
             let devices = devices.iter().enumerate().map(|(at, device)| {
+                let unit = match &device.bus {
+                    Bus::Modbus(modbus) => Some(modbus.unit),
+                    Bus::Driver(_) => None,
+                };
                 json!({
                     "name": device.name,
+                    "kind": device.kind(),
                     "address": device.address.to_string(),
-                    "unit": device.unit,
-                    "security": security_name(device.security.as_ref()),
+                    "unit": unit,
+                    "security": device.security_name(),
                     "required": device.required,
                     "answers": answers(app, at),
+                    "driver": drivers.json(&settings.name, device, now),
                 })
             });
             json!({

@@ -7,8 +7,11 @@ use std::path::PathBuf;
 use crate::file::ApplicationEntry;
 use crate::programs::DeviceSecurity;
 use crate::reader::{Place, Reader};
-use crate::schema::{self, DeviceAt, FieldSecurityWord};
+use crate::schema::{self, DeviceAt, DeviceKindWord, FieldSecurityWord};
 use crate::security::Security;
+
+/// The usual port of an OPC UA server. Other drivers' devices have none.
+pub(super) const OPC_UA: u16 = 4840;
 
 /// Where a device is, and what protects the connection to it.
 pub(crate) type Secured = (SocketAddr, Option<DeviceSecurity>);
@@ -40,7 +43,8 @@ pub(crate) fn of_devices(
     let mut servers: BTreeMap<SocketAddr, (FieldSecurityWord, usize)> = BTreeMap::new();
     for device in &entry.devices {
         let one = of_device(reader, device, field.security);
-        if let Some((word, (address, _))) = &one {
+        let modbus = device.kind == Some(DeviceKindWord::Modbus);
+        if let Some((word, (address, _))) = one.as_ref().filter(|_| modbus) {
             let line = device.place.line_of("security");
             let (first, at) = servers.entry(*address).or_insert((*word, line));
             if first != word {
@@ -61,6 +65,10 @@ fn of_device(
     device: &schema::Device,
     usual: Option<FieldSecurityWord>,
 ) -> Option<(FieldSecurityWord, Secured)> {
+    if device.kind? != DeviceKindWord::Modbus {
+        let usual = device.address?.or_port(OPC_UA);
+        return Some((FieldSecurityWord::Open, (usual, None)));
+    }
     let word = device.security?.or(usual)?;
     let name = device.server_name.clone()?;
     named(reader, &device.place, word, name.as_deref());
@@ -89,10 +97,11 @@ pub(crate) fn certificates(
     packets: Option<&Security>,
 ) -> Option<Option<PathBuf>> {
     let usual = field.security?;
-    let of_devices = entry
-        .devices
-        .iter()
-        .map(|it| it.security.map(|word| word.unwrap_or(usual)));
+    let of_device = |it: &schema::Device| match it.kind? {
+        DeviceKindWord::Modbus => it.security.map(|word| word.unwrap_or(usual)),
+        _ => Some(FieldSecurityWord::Open),
+    };
+    let of_devices = entry.devices.iter().map(of_device);
     let words: Vec<_> = match entry.devices.is_empty() {
         true => vec![usual],
         false => of_devices.collect::<Option<_>>()?,

@@ -2,6 +2,7 @@
 
 use bumpless_base::Duration;
 
+use super::field_drivers;
 use super::field_security;
 use super::programs;
 use super::timing::ms;
@@ -276,5 +277,5 @@ fn field_devices(
         );
     }
     let secured = field_security::of_devices(reader, (entry, given));
-    programs::field_devices(entry, secured?).map(FieldDevices::Program)
+    field_drivers::field_devices(reader, entry, secured).map(FieldDevices::Program)
 }

@@ -8,15 +8,18 @@ mod addresses;
 mod applications;
 mod capacity;
 mod draft;
+mod field_drivers;
 mod field_security;
 mod groups;
 mod hot_restart;
 mod kinds;
 mod names;
+mod node_id;
 mod persist;
 mod program_file;
 mod programs;
 mod security;
+mod tags;
 mod timing;
 mod weaknesses;
 

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use bumpless_base::Duration;
 
-use super::field_security::Secured;
 use super::names::devices;
 use super::program_file;
+use super::tags;
 use super::timing::ms;
 use crate::file::ApplicationEntry;
 use crate::model::{
-    Area, FieldDevice, Input, OnProgramFault, Output, Point, Program, ProgramHost, ValueType,
+    Area, Input, InputFrom, OnProgramFault, Output, OutputTo, Point, Program, ProgramHost,
+    ValueType,
 };
 use crate::reader::{Place, Reader};
-use crate::schema::{self, FaultWord, InputAreaWord, KindWord, OutputAreaWord};
+use crate::schema::{self, DeviceKindWord, FaultWord, InputAreaWord, KindWord, OutputAreaWord};
 
 /// Most inputs, and most outputs, of one program.
 const VALUES_MAX: usize = 4096;
@@ -131,20 +132,49 @@ fn inputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Input>> {
         let at = ("device", given.place.line_of("device"));
         let device = given.device.as_ref();
         let device = device.and_then(|name| devices.find(reader, &given.place, at, name));
-        all.push(input(reader, given, device));
+        all.push(input(reader, entry, given, device));
     }
     all.into_iter().collect()
 }
 
-fn input(reader: &mut Reader, given: &schema::Input, device: Option<usize>) -> Option<Input> {
-    let area = match given.area? {
+fn input(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    given: &schema::Input,
+    device: Option<usize>,
+) -> Option<Input> {
+    let driven = tags::are_driven(entry, device, &given.place)?;
+    let usual = match driven {
+        true => InputAreaWord::Value,
+        false => InputAreaWord::InputRegister,
+    };
+    let word = given.area?.unwrap_or(usual);
+    let of_driver = matches!(
+        word,
+        InputAreaWord::Value | InputAreaWord::Quality | InputAreaWord::Age
+    );
+    if word != InputAreaWord::Answers && of_driver != driven {
+        tags::area_of_others(reader, &given.place, driven);
+        return None;
+    }
+    let poll = u32::try_from(given.poll?).ok()?;
+    let area = match word {
         InputAreaWord::Answers => None,
         InputAreaWord::Coil => Some(Area::Coil),
         InputAreaWord::DiscreteInput => Some(Area::DiscreteInput),
         InputAreaWord::InputRegister => Some(Area::InputRegister),
         InputAreaWord::HoldingRegister => Some(Area::HoldingRegister),
+        _ => {
+            let from = tags::input(reader, entry, given, (device, word))?;
+            return Some(Input {
+                name: given.name.clone()?,
+                device: device?,
+                from,
+            });
+        }
     };
-    let point = match area {
+    tags::belongs_to_drivers(reader, &given.place);
+    let from = match area {
         Some(area) => {
             let form = Form {
                 place: &given.place,
@@ -153,7 +183,7 @@ fn input(reader: &mut Reader, given: &schema::Input, device: Option<usize>) -> O
                 value: given.value?,
             };
             let (register, value) = form.check(reader)?;
-            Some(Point {
+            let point = Point {
                 area,
                 register,
                 value,
@@ -161,36 +191,19 @@ fn input(reader: &mut Reader, given: &schema::Input, device: Option<usize>) -> O
                 word_order: given.word_order?,
                 scale: given.scale?,
                 offset: given.offset?,
-            })
+            };
+            InputFrom::Registers(point, poll)
         }
         None => {
-            needless(reader, &given.place, "answers");
-            None
+            tags::needless(reader, &given.place, "answers");
+            InputFrom::Answers
         }
     };
-    let poll = u32::try_from(given.poll?).ok()?;
     Some(Input {
         name: given.name.clone()?,
         device: device?,
-        point: point.map(|point| (point, poll)),
+        from,
     })
-}
-
-/// Says that what tells of registers has no place where there are none.
-fn needless(reader: &mut Reader, place: &Place, area: &str) {
-    let keys = [
-        "register",
-        "type",
-        "byte_order",
-        "word_order",
-        "scale",
-        "offset",
-        "poll",
-    ];
-    for key in keys.into_iter().filter(|key| place.has(key)) {
-        let wrong = format!("means nothing with area = {area:?}");
-        reader.wrong(place, key, wrong, "remove it");
-    }
 }
 
 /// A value's place and type, as given.
@@ -219,10 +232,15 @@ impl Form<'_> {
             }
             return None;
         };
-        let last = register + u64::from(value.registers()) - 1;
+        if matches!(value, ValueType::I8 | ValueType::U8) {
+            let right = "give i16 or u16: a register has 16 bits";
+            reader.wrong(self.place, "type", "is none that Modbus has", right);
+        }
+        let registers = value.registers();
+        let last = register + u64::from(registers) - 1;
         if last > u64::from(u16::MAX) {
             let wrong = format!("{register} leaves no room for a value of its type");
-            let right = format!("give at most {}", 65_536 - u32::from(value.registers()));
+            let right = format!("give at most {}", 65_536 - u32::from(registers));
             reader.wrong(self.place, "register", wrong, right);
         }
         Some((u16::try_from(register).ok()?, value))
@@ -236,20 +254,45 @@ fn outputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Output>>
         let at = ("device", given.place.line_of("device"));
         let device = given.device.as_ref();
         let device = device.and_then(|name| devices.find(reader, &given.place, at, name));
-        all.push(output(reader, given, device));
+        all.push(output(reader, entry, given, device));
     }
     blocks(reader, entry, &all);
     written_twice(reader, entry, &all);
+    tags::written_twice(reader, entry, &all);
     all.into_iter().collect()
 }
 
-fn output(reader: &mut Reader, given: &schema::Output, device: Option<usize>) -> Option<Output> {
-    let area = match given.area? {
+fn output(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    given: &schema::Output,
+    device: Option<usize>,
+) -> Option<Output> {
+    let driven = tags::are_driven(entry, device, &given.place)?;
+    let usual = match driven {
+        true => OutputAreaWord::Value,
+        false => OutputAreaWord::HoldingRegister,
+    };
+    let word = given.area?.unwrap_or(usual);
+    if (word == OutputAreaWord::Value) != driven {
+        tags::area_of_others(reader, &given.place, driven);
+        return None;
+    }
+    let area = match word {
         OutputAreaWord::Block => None,
         OutputAreaWord::Coil => Some(Area::Coil),
         OutputAreaWord::HoldingRegister => Some(Area::HoldingRegister),
+        OutputAreaWord::Value => {
+            let to = tags::output(reader, entry, given, device)?;
+            return Some(Output {
+                name: given.name.clone()?,
+                device: device?,
+                to,
+            });
+        }
     };
-    let point = match area {
+    tags::belongs_to_drivers(reader, &given.place);
+    let to = match area {
         Some(area) => {
             let form = Form {
                 place: &given.place,
@@ -259,11 +302,8 @@ fn output(reader: &mut Reader, given: &schema::Output, device: Option<usize>) ->
             };
             let (register, value) = form.check(reader)?;
             let scale = given.scale?;
-            if scale == 0.0 {
-                let right = "give what a device's number is multiplied by";
-                reader.wrong(&given.place, "scale", "is 0", right);
-            }
-            Some(Point {
+            tags::no_zero(reader, &given.place, scale);
+            OutputTo::Registers(Point {
                 area,
                 register,
                 value,
@@ -274,14 +314,14 @@ fn output(reader: &mut Reader, given: &schema::Output, device: Option<usize>) ->
             })
         }
         None => {
-            needless(reader, &given.place, "block");
-            None
+            tags::needless(reader, &given.place, "block");
+            OutputTo::Block
         }
     };
     Some(Output {
         name: given.name.clone()?,
         device: device?,
-        point,
+        to,
     })
 }
 
@@ -292,8 +332,8 @@ fn blocks(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Outpu
             let known = outputs.iter().zip(&entry.outputs);
             known.filter(move |(output, _)| output.as_ref().is_some_and(|it| it.device == at))
         };
-        let in_block =
-            |output: &Option<Output>| output.as_ref().is_some_and(|it| it.point.is_none());
+        let is_block = |it: &Output| it.to == OutputTo::Block;
+        let in_block = |output: &Option<Output>| output.as_ref().is_some_and(is_block);
         let count = of_device().filter(|(output, _)| in_block(output)).count();
         if count > 0
             && let Some((_, other)) = of_device().find(|(output, _)| !in_block(output))
@@ -308,9 +348,10 @@ fn blocks(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Outpu
         }
         let device = &entry.devices[at];
         let registers = ["epoch_register", "cycle_register"];
+        let modbus = device.kind == Some(DeviceKindWord::Modbus);
         for key in registers
             .into_iter()
-            .filter(|key| count == 0 && device.place.has(key))
+            .filter(|key| modbus && count == 0 && device.place.has(key))
         {
             let wrong = "its outputs carry no epoch";
             let right = "remove it, or give its outputs area = \"block\"";
@@ -323,7 +364,8 @@ fn blocks(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Outpu
 fn written_twice(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Output>]) {
     let mut taken: BTreeMap<(usize, Area, u32), &str> = BTreeMap::new();
     for (output, given) in outputs.iter().zip(&entry.outputs) {
-        let Some((output, point)) = output.as_ref().and_then(|it| Some((it, it.point?))) else {
+        let point = output.as_ref().and_then(|it| Some((it, it.registers()?)));
+        let Some((output, point)) = point else {
             continue;
         };
         let first = u32::from(point.register);
@@ -360,24 +402,4 @@ fn on_fault(reader: &mut Reader, entry: &ApplicationEntry) -> Option<OnProgramFa
     }
     let values: Option<Vec<f64>> = values.into_iter().collect();
     Some(OnProgramFault::Safe(values?))
-}
-
-/// The devices of a program, each with its address and what protects the connection to it.
-pub(crate) fn field_devices(
-    entry: &ApplicationEntry,
-    secured: Vec<Secured>,
-) -> Option<Vec<FieldDevice>> {
-    let register = |given: Option<u64>| given.map(u16::try_from).transpose().ok();
-    let device = |(given, (address, security)): (&schema::Device, Secured)| {
-        Some(FieldDevice {
-            name: given.name.clone()?,
-            address,
-            unit: u8::try_from(given.unit?).ok()?,
-            required: given.required?,
-            security,
-            epoch_register: register(given.epoch_register?)?,
-            cycle_register: register(given.cycle_register?)?,
-        })
-    };
-    entry.devices.iter().zip(secured).map(device).collect()
 }

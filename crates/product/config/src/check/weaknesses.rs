@@ -1,8 +1,8 @@
 //! What a configuration permits although it is weaker than it could be: which of it is so.
 
 use crate::model::{
-    Application, ApplicationKind, Config, FieldDevices, FieldIo, Group, Output, ReferenceKind,
-    WireVersion,
+    Application, ApplicationKind, Config, FieldDevices, FieldIo, Group, Output, OutputTo,
+    ReferenceKind, WireVersion,
 };
 use crate::security::{Encryption, Security};
 use crate::weakness::{Weakness, WeaknessCode};
@@ -118,17 +118,8 @@ fn of_group(config: &Config, group: &Group, all: &mut Vec<Weakness>) {
 
 fn of_application(application: &Application, all: &mut Vec<Weakness>) {
     let subject = || format!("application {:?}", application.name);
-    let open = application.field.as_ref().map(FieldIo::open_places);
-    if let Some(open) = open.filter(|open| !open.is_empty()) {
-        all.push(weakness(
-            WeaknessCode::FieldOpen,
-            subject(),
-            &format!(
-                "its connection to {} is open, as Modbus TCP is: whoever can send to that network can read and write there",
-                open.join(", ")
-            ),
-            "write security = \"tls\" for devices that have Modbus/TCP Security, or keep that network apart",
-        ));
+    if let Some(field) = &application.field {
+        open_connections(field, subject(), all);
     }
     if application.networks.len() == 1 {
         all.push(weakness(
@@ -146,14 +137,20 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
         };
         for (at, device) in devices.iter().enumerate() {
             let mut outputs = program.outputs.iter().filter(|output| output.device == at);
-            let fenced = |output: &Output| output.point.is_none() && field.check_epoch;
+            let fenced = |output: &Output| output.to == OutputTo::Block && field.check_epoch;
             if outputs.any(|output| !fenced(output)) {
+                let remedy = match device.driver() {
+                    None => "use area = \"block\" with a device that compares epochs",
+                    Some(_) => {
+                        "write what may not be late over Modbus TCP with area = \"block\", where the device compares epochs"
+                    }
+                };
                 all.push(weakness(
                     WeaknessCode::OutputsNotFenced,
                     format!("{}, device {:?}", subject(), device.name),
                     "compares no epochs: a write of the former primary that is on its way to it, or that it has not \
                      worked off when its connection is closed, may take effect after the next one's",
-                    "use area = \"block\" with a device that compares epochs",
+                    remedy,
                 ));
             }
         }
@@ -169,6 +166,33 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
             subject(),
             "its process does not check epochs: a delayed write of the former primary may take effect",
             "set check_epoch = true with a process that can",
+        ));
+    }
+}
+
+fn open_connections(field: &FieldIo, subject: String, all: &mut Vec<Weakness>) {
+    let (modbus, opc_ua) = field.open_places();
+    if !modbus.is_empty() {
+        all.push(weakness(
+            WeaknessCode::FieldOpen,
+            subject.clone(),
+            &format!(
+                "its connection to {} is open, as Modbus TCP is: whoever can send to that network can read and write there",
+                modbus.join(", ")
+            ),
+            "write security = \"tls\" for devices that have Modbus/TCP Security, or keep that network apart",
+        ));
+    }
+    if !opc_ua.is_empty() {
+        all.push(weakness(
+            WeaknessCode::FieldOpen,
+            subject,
+            &format!(
+                "its connection to {} has policy = \"None\": whoever can send to that server can read and write there, and \
+                 whoever is in between can change what is read",
+                opc_ua.join(", ")
+            ),
+            "leave policy out, and give files with certificates",
         ));
     }
 }

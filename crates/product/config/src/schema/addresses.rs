@@ -69,15 +69,24 @@ pub(crate) struct DeviceAt {
 impl DeviceAt {
     /// With the port of Modbus TCP, or with that of Modbus/TCP Security, unless another one is given.
     pub(crate) fn with_port(self, secure: bool) -> SocketAddr {
-        let usual = if secure { 802 } else { 502 };
+        self.or_port(if secure { 802 } else { 502 })
+    }
+
+    /// With this port unless another one is given.
+    pub(crate) fn or_port(self, usual: u16) -> SocketAddr {
         SocketAddr::new(self.ip, self.port.unwrap_or(usual))
+    }
+
+    /// Whether a port is given.
+    pub(crate) const fn has_port(self) -> bool {
+        self.port.is_some()
     }
 }
 
 impl Describe for DeviceAddress {
     fn accepts(&self) -> String {
-        "one host's IP address, and the port if it is not 502, or 802 with security = \"tls\": such as \"192.0.2.1\", \
-         \"192.0.2.1:4700\" or \"[2001:db8::1]:4700\""
+        "one host's IP address, and the port if it is not 502, 802 with security = \"tls\", or 4840 with kind = \"opcua\": \
+         such as \"192.0.2.1\", \"192.0.2.1:4700\" or \"[2001:db8::1]:4700\""
             .into()
     }
 }

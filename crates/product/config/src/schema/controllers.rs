@@ -8,7 +8,7 @@ use super::section;
 use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure, StateOnChange};
 use crate::shape::{Choice, Flag, Mention, Name, Names, Text, Texts};
 
-const FILE: Text = Text {
+pub(super) const FILE: Text = Text {
     what: "a path",
     max: 4096,
 };
@@ -296,10 +296,10 @@ pub(super) const FIELD_SECURITY_WORDS: Choice<FieldSecurityWord> = Choice(&[
 ]);
 
 section! {
-    /// Inputs and outputs of an application, over Modbus TCP. Every node of the group keeps a
+    /// Inputs and outputs of an application, over Modbus TCP or by field drivers. Every node of the group keeps a
     /// connection, the backup too, so that takeover costs no connect.
     FieldIo = "application.field", Once, ["device"] {
-        /// The protocol.
+        /// The protocol of devices that do not say otherwise.
         /// Cost: none.
         /// Hazard: none.
         kind: () = "kind", "none", FIELD_KIND, default("\"modbus\"");

@@ -20,7 +20,7 @@ pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Timing,
     Transfer,
 };
-pub(crate) use programs::{Device, Input, InputAreaWord, Output, OutputAreaWord};
+pub(crate) use programs::{Device, DeviceKindWord, Input, InputAreaWord, Output, OutputAreaWord};
 pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
 
 use crate::reader::TableReader;

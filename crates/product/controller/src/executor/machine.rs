@@ -21,6 +21,7 @@ use super::{
     CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, OnProgramFault, Outcome,
     OutputGate, Permit, Replication, Resumed, Role, TransferOutcome, Wake,
 };
+use crate::driven::DriverFailures;
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp, ProgramFault};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
@@ -252,6 +253,18 @@ where
     /// cycle says so.
     pub fn note_silent(&mut self, devices: u64) {
         self.report.silent_devices = devices;
+    }
+
+    /// The process of a field driver failed: the report of the cycle says so.
+    pub fn note_driver_failures(&mut self, failures: DriverFailures) {
+        self.counters
+            .add(Counter::FieldDriverFailures, failures.count);
+        self.report.driver_failure = Some(failures.why);
+    }
+
+    /// Whether the report of the cycle says so of one already.
+    pub const fn has_driver_failure(&self) -> bool {
+        self.report.driver_failure.is_some()
     }
 
     /// Whether no cycle is under way.

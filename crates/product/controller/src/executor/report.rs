@@ -5,6 +5,7 @@ use crate::retain::Applied;
 use crate::state::Progress;
 use crate::{FieldError, LoadError, ProgramFault};
 use bumpless_base::{Duration, Epoch, Instant};
+use std::sync::Arc;
 
 /// What came of a cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +170,8 @@ pub struct CycleReport {
     pub retained: Option<RetainedReport>,
     /// Field devices that did not answer the last request of the cycle, a bit for each by position.
     pub silent_devices: u64,
+    /// The process of a field driver failed; why.
+    pub driver_failure: Option<Arc<str>>,
     /// An execution failed in this cycle, or is not tried again as was said of it.
     pub program_fault: Option<FailedExecution>,
     /// What came of it.
@@ -195,6 +198,7 @@ impl CycleReport {
             resumed: None,
             retained: None,
             silent_devices: 0,
+            driver_failure: None,
             program_fault: None,
             outcome: Outcome::Idle,
         }

@@ -59,7 +59,7 @@ pub(super) fn reads(inputs: &[Input], device: usize, told: (Option<u16>, Option<
         .enumerate()
         .filter(|(_, it)| it.device == device);
     let values = own.filter_map(|(at, input)| {
-        let (point, poll) = input.point?;
+        let (point, poll) = input.registers()?;
         Some(Place {
             area: point.area,
             register: point.register,
@@ -87,7 +87,7 @@ pub(super) fn writes(outputs: &[Output], device: usize) -> Vec<Run> {
         .enumerate()
         .filter(|(_, it)| it.device == device);
     let places = own.filter_map(|(at, output)| {
-        let point = output.point?;
+        let point = output.registers()?;
         Some(Place {
             area: point.area,
             register: point.register,
@@ -134,9 +134,9 @@ fn runs(mut places: Vec<Place>, (bits_max, registers_max): (usize, usize)) -> Ve
 
 /// What the device told of the writes that it has accepted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
-    pub(super) epoch: Option<u32>,
-    pub(super) cycle: Option<u64>,
+pub(crate) struct Told {
+    pub(crate) epoch: Option<u32>,
+    pub(crate) cycle: Option<u64>,
 }
 
 impl Run {
@@ -266,7 +266,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bumpless_config::{Order, ValueType};
+    use bumpless_config::{InputFrom, Order, ValueType};
     use proptest::prelude::*;
 
     fn input(device: usize, area: Area, register: u16, value: ValueType, poll: u32) -> Input {
@@ -282,7 +282,7 @@ mod tests {
         Input {
             name: String::new(),
             device,
-            point: Some((point, poll)),
+            from: InputFrom::Registers(point, poll),
         }
     }
 

@@ -7,10 +7,14 @@ pub fn decode(point: &Point, registers: &[u16]) -> f64 {
     let bits = gather(point, registers);
     let raw = match point.value {
         ValueType::Bool => f64::from(u8::from(bits != 0)),
+        ValueType::I8 => f64::from(bits as u8 as i8),
+        ValueType::U8 => f64::from(bits as u8),
         ValueType::U16 => f64::from(bits as u16),
         ValueType::I16 => f64::from(bits as u16 as i16),
         ValueType::U32 => f64::from(bits as u32),
         ValueType::I32 => f64::from(bits as u32 as i32),
+        ValueType::I64 => bits.cast_signed() as f64,
+        ValueType::U64 => bits as f64,
         ValueType::F32 => f64::from(f32::from_bits(bits as u32)),
         ValueType::F64 => f64::from_bits(bits),
     };
@@ -24,10 +28,14 @@ pub fn encode(point: &Point, value: f64, registers: &mut Vec<u16>) {
     // Conversions of real numbers to whole ones stop at the end of the range.
     let bits = match point.value {
         ValueType::Bool => u64::from(raw >= 0.5),
+        ValueType::I8 => u64::from(raw.round() as i8 as u8),
+        ValueType::U8 => u64::from(raw.round() as u8),
         ValueType::U16 => u64::from(raw.round() as u16),
         ValueType::I16 => u64::from(raw.round() as i16 as u16),
         ValueType::U32 => u64::from(raw.round() as u32),
         ValueType::I32 => u64::from(raw.round() as i32 as u32),
+        ValueType::I64 => (raw.round() as i64).cast_unsigned(),
+        ValueType::U64 => raw.round() as u64,
         ValueType::F32 => {
             let within = raw.clamp(f32::MIN.into(), f32::MAX.into());
             u64::from((within as f32).to_bits())
@@ -118,13 +126,15 @@ mod tests {
 
     #[test]
     fn every_type_has_the_bits_written_here_by_hand() {
-        let cases: [(ValueType, f64, &[u16]); 9] = [
+        let cases: [(ValueType, f64, &[u16]); 11] = [
             (ValueType::Bool, 1.0, &[1]),
             (ValueType::U16, 65_535.0, &[0xffff]),
             (ValueType::I16, -2.0, &[0xfffe]),
             (ValueType::U32, 4_294_967_295.0, &[0xffff, 0xffff]),
             (ValueType::U32, 65_536.0, &[1, 0]),
             (ValueType::I32, -2.0, &[0xffff, 0xfffe]),
+            (ValueType::I64, -2.0, &[0xffff, 0xffff, 0xffff, 0xfffe]),
+            (ValueType::U64, 4_294_967_296.0, &[0, 1, 0, 0]),
             (ValueType::F32, -2.5, &[0xc020, 0]),
             (ValueType::F64, 1.0, &[0x3ff0, 0, 0, 0]),
             (ValueType::F64, -2.0, &[0xc000, 0, 0, 0]),

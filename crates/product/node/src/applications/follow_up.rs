@@ -132,6 +132,9 @@ impl Reporter {
             let cause = ShortText::of(Describe(failed));
             self.notice("program_fault", cause, report.ended);
         }
+        if let Some(why) = &report.driver_failure {
+            self.notice("field_driver", ShortText::of(why), report.ended);
+        }
         if report.backup_behind {
             let cause = ShortText::of(format_args!(
                 "the outputs of cycle {} went to the device before the backup had the state it should have",

@@ -14,6 +14,7 @@ use super::follow_up::{FollowUp, Reporter};
 use super::tuning::TuningSlots;
 use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
+use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::program::{executor_settings, open_field};
@@ -54,7 +55,9 @@ impl ApplicationThread {
         (application, own): (Box<dyn Application>, &FieldIdentity),
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let field = open_field(settings, own)?;
+        let mut opened = Opened::default();
+        let field = open_field(settings, own, &mut opened)?;
+        own.drivers().used(opened);
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);
         thread::Builder::new()

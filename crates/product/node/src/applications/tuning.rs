@@ -1,18 +1,28 @@
 //! Other settings for an application that runs: how they reach its thread, and what that had comes back.
 
 use std::io;
+use std::thread;
 
 use bumpless_atomic_box::AtomicBox;
 use bumpless_base::{Counters, Duration, NodeId};
 use bumpless_config as config;
 use bumpless_controller::{
-    Application, Clock, CycleReport, Executor, ExecutorSettings, FieldIo, OutputGate,
+    Application, Clock as ExecutorClock, CycleReport, Executor, ExecutorSettings, FieldIo,
+    OutputGate,
 };
+use bumpless_net_linux::Clock;
 
 use crate::executor::{ChannelReplication, Threads};
+use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::program::{build_at, executor_settings, open_field};
 use crate::succession::{self, Version};
+
+/// How long field drivers that begin may take until their devices answer. Thereafter the application goes on with them as
+/// they are.
+const DRIVERS: Duration = Duration::from_secs(3);
+/// How often that is looked at.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Other settings for an application that runs.
 pub struct Tuning {
@@ -29,7 +39,7 @@ pub struct Tuning {
 
 impl Tuning {
     /// With what `settings` describe, on `node`, which is `own` to field devices; `priority` is the data plane's. It takes the place of
-    /// `before`.
+    /// `before`. The field drivers that begin stand in `opened`.
     ///
     /// # Errors
     /// What the system says of its field I/O, or why its program does not take the place of the one before.
@@ -37,6 +47,7 @@ impl Tuning {
         (settings, before): (&config::Application, &Version),
         (node, own): (NodeId, &FieldIdentity),
         priority: Option<u8>,
+        opened: &mut Opened,
     ) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
@@ -46,11 +57,19 @@ impl Tuning {
                 }
                 false => build_at(settings, priority)?,
             },
-            field: open_field(settings, own)?,
+            field: open_field(settings, own, opened)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
             result: Ok(()),
         })
+    }
+
+    /// Waits until the devices of field drivers that begin answer, but not for ever.
+    pub fn warm_up(&mut self) {
+        let until = Clock.now() + DRIVERS;
+        while !self.field.warm_up(until) && Clock.now() < until {
+            thread::sleep(LOOK);
+        }
     }
 
     /// What goes on with `settings`, from which this was made, to its own successors.
@@ -94,7 +113,7 @@ impl TuningSlots {
         executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
     ) where
         G: OutputGate,
-        C: Clock,
+        C: ExecutorClock,
         O: FnMut(&CycleReport, &Counters),
     {
         if let Some(mut room) = self.room.swap(None) {
@@ -119,7 +138,7 @@ fn tune<G, C, O>(
 ) -> Box<Tuning>
 where
     G: OutputGate,
-    C: Clock,
+    C: ExecutorClock,
     O: FnMut(&CycleReport, &Counters),
 {
     let Tuning {

@@ -338,7 +338,8 @@ fn relay(client: TcpStream, server: TcpStream, add: &Arc<AtomicBool>) {
 
 #[test]
 fn a_device_that_is_silent_in_the_handshake_delays_one_call_and_no_other_device() {
-    use bumpless_config::{Area, DeviceSecurity, FieldDevice, Input, Order, Point, ValueType};
+    use bumpless_config::{Area, Bus, DeviceSecurity, FieldDevice, Input, InputFrom};
+    use bumpless_config::{ModbusDevice, Order, Point, ValueType};
     let works = Works::new();
     works
         .issue("left.tank", None, 20)
@@ -356,16 +357,18 @@ fn a_device_that_is_silent_in_the_handshake_delays_one_call_and_no_other_device(
     let device = |address, required| FieldDevice {
         name: "one".into(),
         address,
-        unit: 255,
         required,
-        security: Some(DeviceSecurity { server_name: None }),
-        epoch_register: None,
-        cycle_register: None,
+        bus: Bus::Modbus(ModbusDevice {
+            unit: 255,
+            security: Some(DeviceSecurity { server_name: None }),
+            epoch_register: None,
+            cycle_register: None,
+        }),
     };
     let input = |device| Input {
         name: String::new(),
         device,
-        point: Some((
+        from: InputFrom::Registers(
             Point {
                 area: Area::InputRegister,
                 register: 0,
@@ -376,14 +379,16 @@ fn a_device_that_is_silent_in_the_handshake_delays_one_call_and_no_other_device(
                 offset: 0.0,
             },
             1,
-        )),
+        ),
     };
     let devices = [device(silent_address, false), device(plant.address, true)];
     let paths = works.paths("left.tank");
     let dialer = SecureDialer::start(paths, works.identity("left.tank"), |_| ()).unwrap();
     let inputs = [input(0), input(1)];
     let clock = clock as fn() -> Instant;
-    let field = devices::ModbusDevices::new(&devices, (&inputs, &[]), true, Some(&dialer), clock);
+    let values = (&inputs[..], &[][..]);
+    let links = &mut |_| unreachable!("no driver");
+    let field = crate::Devices::new(&devices, values, true, Some(&dialer), links, clock);
     let mut field = field.unwrap();
     // That call waits for both.
     let mut values = [0.0; 2];

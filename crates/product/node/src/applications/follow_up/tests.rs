@@ -43,6 +43,7 @@ fn report(role: Role, outcome: Outcome) -> CycleReport {
         resumed: None,
         retained: None,
         silent_devices: 0,
+        driver_failure: None,
         program_fault: None,
         outcome,
     }

@@ -1,16 +1,16 @@
-//! One device: its connection, what it is asked, and what it said last.
+//! One Modbus device of a program: its connection, what it is asked, and what it said last.
 
 use std::sync::Arc;
 
 use bumpless_base::{Duration, Epoch, Instant};
-use bumpless_config::{FieldDevice, Input, Output};
+use bumpless_config::{FieldDevice, Input, InputFrom, ModbusDevice, Output, OutputTo};
 use bumpless_pki::DeviceName;
 use tokio_modbus::{ExceptionCode, Request, Response};
 
-use super::super::SecureDialer;
-use super::super::connection::{Connection, SecureWay, Way};
-use super::super::registers::{OUTPUT_BLOCK, put_output_block};
-use super::super::requests::{Run, Told, reads, writes};
+use super::SecureDialer;
+use super::connection::{Connection, SecureWay, Way};
+use super::registers::{OUTPUT_BLOCK, put_output_block};
+use super::requests::{Run, Told, reads, writes};
 use crate::{FieldErrorKind, OutputStamp, TimeSource};
 
 /// How long one attempt to connect may take, an answer included; and the longest wait between two.
@@ -27,7 +27,7 @@ struct Read {
 }
 
 /// One device of a program.
-pub(super) struct Device<T> {
+pub(crate) struct Device<T> {
     place: Arc<str>,
     required: bool,
     connection: Connection<T>,
@@ -44,16 +44,16 @@ pub(super) struct Device<T> {
 }
 
 impl<T: TimeSource> Device<T> {
-    pub(super) fn new(
-        (at, settings): (usize, &FieldDevice),
+    pub(crate) fn new(
+        (at, settings, modbus): (usize, &FieldDevice, &ModbusDevice),
         (inputs, outputs): (&[Input], &[Output]),
         check_epoch: bool,
         secure: Option<(SecureDialer, DeviceName)>,
         clock: T,
     ) -> Self {
-        let place: Arc<str> = format!("{} ({})", settings.name, settings.address).into();
+        let place: Arc<str> = settings.place().into();
         let told = match check_epoch {
-            true => (settings.epoch_register, settings.cycle_register),
+            true => (modbus.epoch_register, modbus.cycle_register),
             // Such a device may keep anything at the place where others keep the epoch.
             false => (None, None),
         };
@@ -66,10 +66,10 @@ impl<T: TimeSource> Device<T> {
             })
             .collect();
         let own = |(number, output): (usize, &Output)| {
-            (output.device == at && output.point.is_none()).then_some(number)
+            (output.device == at && output.to == OutputTo::Block).then_some(number)
         };
         let asks = |(number, input): (usize, &Input)| {
-            (input.device == at && input.point.is_none()).then_some(number)
+            (input.device == at && input.from == InputFrom::Answers).then_some(number)
         };
         // A device that is only written is tried by a read all the same: an exception is an answer.
         let probe = reads.first().map_or_else(
@@ -78,7 +78,7 @@ impl<T: TimeSource> Device<T> {
         );
         let way = Way {
             address: settings.address,
-            unit: settings.unit,
+            unit: modbus.unit,
             connect_timeout: CONNECT_TIMEOUT,
             reconnect_max: RECONNECT_MAX,
             probe: Some(probe.clone()),
@@ -96,33 +96,33 @@ impl<T: TimeSource> Device<T> {
             reads,
             writes: writes(outputs, at),
             block: outputs.iter().enumerate().filter_map(own).collect(),
-            compares: check_epoch && settings.epoch_register.is_some(),
+            compares: check_epoch && modbus.epoch_register.is_some(),
             answers: inputs.iter().enumerate().filter_map(asks).collect(),
             told: Told::default(),
             failure: None,
         }
     }
 
-    pub(super) const fn place(&self) -> &Arc<str> {
+    pub(crate) const fn place(&self) -> &Arc<str> {
         &self.place
     }
 
-    pub(super) const fn is_required(&self) -> bool {
+    pub(crate) const fn is_required(&self) -> bool {
         self.required
     }
 
     /// Why the last call failed here, if it did.
-    pub(super) const fn failure(&self) -> Option<FieldErrorKind> {
+    pub(crate) const fn failure(&self) -> Option<FieldErrorKind> {
         self.failure
     }
 
     /// What it told last of the writes that it has accepted.
-    pub(super) const fn told(&self) -> Told {
+    pub(crate) const fn told(&self) -> Told {
         self.told
     }
 
     /// Asks for what is due the `number`th time, and for what is owed.
-    pub(super) async fn read(&mut self, number: u64, until: Instant) {
+    pub(crate) async fn read(&mut self, number: u64, until: Instant) {
         self.failure = None;
         if self.reads.is_empty() {
             self.failure = self.connection.connect(until).await.err();
@@ -148,7 +148,7 @@ impl<T: TimeSource> Device<T> {
     }
 
     /// Takes over what was answered: into `inputs`, by position.
-    pub(super) fn give(&mut self, inputs: &mut [f64]) {
+    pub(crate) fn give(&mut self, inputs: &mut [f64]) {
         let mut fits = true;
         for read in &mut self.reads {
             // Of a call that failed halfway, nothing: inputs of one device are of one moment.
@@ -167,7 +167,11 @@ impl<T: TimeSource> Device<T> {
     }
 
     /// Writes its outputs. No request begins after `until`.
-    pub(super) async fn write(&mut self, outputs: &[f64], stamp: OutputStamp, until: Instant) {
+    pub(crate) async fn write(&mut self, outputs: &[f64], stamp: OutputStamp, until: Instant) {
+        if self.block.is_empty() && self.writes.is_empty() {
+            // Whether a device answers that is only read, reading has shown.
+            return;
+        }
         self.failure = None;
         if !self.block.is_empty() {
             self.failure = self.write_block(outputs, stamp, until).await.err();
@@ -234,7 +238,7 @@ impl<T: TimeSource> Device<T> {
     }
 
     /// Keeps the connection up, and learns of the accepted epoch where it is told.
-    pub(super) async fn keep_warm(&mut self, until: Instant) {
+    pub(crate) async fn keep_warm(&mut self, until: Instant) {
         self.failure = None;
         let tells = |read: &&Read| read.run.tells_of_writes();
         let read = self.reads.iter().find(tells).or(self.reads.first());

@@ -3,7 +3,7 @@
 
 use super::*;
 use bumpless_base::{Duration, NodeId};
-use bumpless_config::{Area, Order, Point, ValueType};
+use bumpless_config::{Area, InputFrom, ModbusDevice, Order, OutputTo, Point, ValueType};
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
@@ -147,13 +147,17 @@ fn settings(name: &str, address: SocketAddr) -> FieldDevice {
     FieldDevice {
         name: name.into(),
         address,
-        unit: 255,
         required: true,
-        epoch_register: None,
-        cycle_register: None,
-        security: None,
+        bus: Bus::Modbus(MODBUS),
     }
 }
+
+const MODBUS: ModbusDevice = ModbusDevice {
+    unit: 255,
+    security: None,
+    epoch_register: None,
+    cycle_register: None,
+};
 
 fn point(area: Area, register: u16, value: ValueType) -> Point {
     Point {
@@ -171,7 +175,7 @@ fn input(device: usize, area: Area, register: u16, value: ValueType) -> Input {
     Input {
         name: String::new(),
         device,
-        point: Some((point(area, register, value), 1)),
+        from: InputFrom::Registers(point(area, register, value), 1),
     }
 }
 
@@ -179,7 +183,7 @@ fn answers(device: usize) -> Input {
     Input {
         name: String::new(),
         device,
-        point: None,
+        from: InputFrom::Answers,
     }
 }
 
@@ -187,18 +191,19 @@ fn output(device: usize, area: Area, register: u16, value: ValueType) -> Output 
     Output {
         name: String::new(),
         device,
-        point: Some(point(area, register, value)),
+        to: OutputTo::Registers(point(area, register, value)),
     }
 }
 
-type Field = ModbusDevices<fn() -> Instant>;
+type Field = Devices<fn() -> Instant>;
 
 fn field(devices: &[FieldDevice], inputs: &[Input], outputs: &[Output]) -> Field {
-    let field = ModbusDevices::new(
+    let field = Devices::new(
         devices,
         (inputs, outputs),
         true,
         None,
+        &mut |_| unreachable!("no driver"),
         clock as fn() -> Instant,
     );
     field.unwrap()
@@ -295,7 +300,7 @@ fn units_behind_one_gateway_are_told_apart() {
     let (address, inside) = device();
     inside.put(Area::InputRegister, 0, &[9]);
     let unit = |unit| FieldDevice {
-        unit,
+        bus: Bus::Modbus(ModbusDevice { unit, ..MODBUS }),
         ..settings("gateway", address)
     };
     let inputs = [
@@ -315,7 +320,7 @@ fn a_polling_group_is_read_in_its_periods_and_keeps_its_values_between_them() {
     inside.put(Area::InputRegister, 0, &[1]);
     inside.put(Area::InputRegister, 50, &[2]);
     let seldom = Input {
-        point: Some((point(Area::InputRegister, 50, ValueType::U16), 4)),
+        from: InputFrom::Registers(point(Area::InputRegister, 50, ValueType::U16), 4),
         ..input(0, Area::InputRegister, 50, ValueType::U16)
     };
     let inputs = [input(0, Area::InputRegister, 0, ValueType::U16), seldom];
@@ -381,6 +386,29 @@ fn a_device_that_hangs_delays_no_other_and_is_there_again_when_it_answers() {
 }
 
 #[test]
+fn a_device_that_is_only_read_and_silent_is_so_after_the_write_to_others() {
+    let (sound, hanging) = (device(), device());
+    let optional = FieldDevice {
+        required: false,
+        ..settings("hanging", hanging.0)
+    };
+    let inputs = [
+        input(0, Area::InputRegister, 0, ValueType::U16),
+        input(1, Area::InputRegister, 0, ValueType::U16),
+    ];
+    let outputs = [output(0, Area::Coil, 0, ValueType::Bool)];
+    let mut field = field(&[settings("sound", sound.0), optional], &inputs, &outputs);
+    read_at_last(&mut field, 2);
+    hanging.1.hangs.store(true, Ordering::SeqCst);
+    let until = || clock() + Duration::from_millis(100);
+    while field.silent() == 0 {
+        field.read(&mut [0.0; 2], until()).unwrap();
+    }
+    field.write(&[1.0], STAMP, later()).unwrap();
+    assert_eq!(field.silent(), 0b10);
+}
+
+#[test]
 fn a_device_that_the_program_cannot_do_without_fails_the_cycle_and_leaves_its_inputs() {
     let (sound, hanging) = (device(), device());
     let inputs = [
@@ -411,14 +439,17 @@ fn a_device_that_compares_epochs_gets_its_outputs_in_a_block_and_tells_what_it_a
     let (address, inside) = device();
     inside.checks.store(true, Ordering::SeqCst);
     let plc = FieldDevice {
-        epoch_register: Some(10),
-        cycle_register: Some(12),
+        bus: Bus::Modbus(ModbusDevice {
+            epoch_register: Some(10),
+            cycle_register: Some(12),
+            ..MODBUS
+        }),
         ..settings("plc", address)
     };
     let block = || Output {
         name: String::new(),
         device: 0,
-        point: None,
+        to: OutputTo::Block,
     };
     let inputs = [input(0, Area::InputRegister, 0, ValueType::U16)];
     let mut field = field(&[plc], &inputs, &[block(), block()]);

@@ -1,0 +1,337 @@
+//! A session with the server: made, asked, ended.
+
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use opcua::client::{
+    Client, ClientBuilder, IdentityToken, Session as Inner, SessionEventLoop, SessionPollResult,
+};
+use opcua::crypto::SecurityPolicy;
+use opcua::types::{
+    DataValue, EndpointDescription, Error, MessageSecurityMode, NodeId, ReadValueId, StatusCode,
+    TimestampsToReturn, UserTokenType, Variant, WriteValue,
+};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::fence::{Fence, Way};
+use super::setting::Setting;
+use crate::identity;
+
+/// For the server to tell its endpoints, and for a session to be made.
+const MAKE_MAX: Duration = Duration::from_secs(5);
+/// The library's own bound on a request; the node's is shorter.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
+/// What is asked for besides a node's orders, so that the server keeps the session.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// A session of which the server hears nothing ends there after so long, milliseconds.
+const SESSION_MS: u32 = 30_000;
+/// Keys of a channel are renewed after three quarters of this, milliseconds.
+const CHANNEL_MS: u32 = 24 * 3_600_000;
+/// Nodes in one request, where the server does not say how many it takes.
+const NODES_MAX: usize = 1000;
+
+/// Server/ServerStatus/State, and how many nodes a request may have (OPC 10000-5, 6.3.1 and 6.3.11).
+const STATE: u32 = 2259;
+const READ_MAX: u32 = 11_705;
+const WRITE_MAX: u32 = 11_707;
+
+/// A session that is up until something ends it. When it is dropped, the connection is reset.
+pub struct Session {
+    inner: Arc<Inner>,
+    driving: JoinHandle<()>,
+    read_max: usize,
+    write_max: usize,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driving.abort();
+    }
+}
+
+impl Session {
+    /// Makes one, and has the server answer on it.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub async fn make(setting: Setting, fence: Fence) -> Result<Self, String> {
+        let made = timeout(MAKE_MAX, attempt(&setting, fence)).await;
+        made.unwrap_or_else(|_| {
+            Err(format!(
+                "no session within {} ms; check that it is an OPC UA server and its network",
+                MAKE_MAX.as_millis()
+            ))
+        })
+    }
+
+    pub fn is_up(&self) -> bool {
+        !self.driving.is_finished()
+    }
+
+    /// Reads `nodes`, and before them the server's state.
+    ///
+    /// # Errors
+    /// The server's, or the connection's.
+    pub async fn read(&self, nodes: Vec<NodeId>) -> Result<(Option<i32>, Vec<DataValue>), Error> {
+        let all: Vec<_> = std::iter::once(NodeId::new(0, STATE))
+            .chain(nodes)
+            .map(ReadValueId::from)
+            .collect();
+        let mut found = Vec::with_capacity(all.len());
+        for part in all.chunks(self.read_max) {
+            let values = self.inner.read(part, TimestampsToReturn::Neither, 0.0);
+            let values = values.await?;
+            if values.len() != part.len() {
+                return Err(Error::new(
+                    StatusCode::BadUnexpectedError,
+                    "values are missing",
+                ));
+            }
+            found.extend(values);
+        }
+        let state = match found.remove(0).value {
+            Some(Variant::Int32(state)) => Some(state),
+            _ => None,
+        };
+        Ok((state, found))
+    }
+
+    /// Writes `values`; returns the first status that is bad.
+    ///
+    /// # Errors
+    /// The server's, or the connection's.
+    pub async fn write(&self, values: &[WriteValue]) -> Result<Option<StatusCode>, Error> {
+        for part in values.chunks(self.write_max) {
+            let statuses = self.inner.write(part).await?;
+            if statuses.len() != part.len() {
+                return Err(Error::new(
+                    StatusCode::BadUnexpectedError,
+                    "statuses are missing",
+                ));
+            }
+            let refused = statuses.into_iter().find(StatusCode::is_bad);
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether an error is of the connection or session, so that nothing more can be had on it.
+pub fn ends_session(status: StatusCode) -> bool {
+    use StatusCode as S;
+    [
+        S::BadTimeout,
+        S::BadCommunicationError,
+        S::BadConnectionClosed,
+        S::BadNotConnected,
+        S::BadUnexpectedError,
+        S::BadSecureChannelClosed,
+        S::BadSecureChannelIdInvalid,
+        S::BadSecurityChecksFailed,
+        S::BadSessionClosed,
+        S::BadSessionIdInvalid,
+        S::BadSessionNotActivated,
+        S::BadTcpInternalError,
+        S::BadServerHalted,
+        S::BadShutdown,
+    ]
+    .contains(&status)
+}
+
+fn client(setting: &Setting) -> Result<Client, String> {
+    let own = setting.protection.as_ref().map(|it| it.own.as_path());
+    let builder = ClientBuilder::new()
+        .application_name("Bumpless field driver")
+        .application_uri(&setting.uri)
+        .product_uri("urn:bumpless:field")
+        // Without security there is nothing to read or keep.
+        .pki_dir(own.unwrap_or(Path::new("/dev/null")))
+        .certificate_path(identity::CERTIFICATE)
+        .private_key_path(identity::KEY)
+        .trust_server_certs(false)
+        // The one certificate that is believed is compared byte for byte; names in it decide nothing.
+        .verify_server_certs(false)
+        .session_timeout(SESSION_MS)
+        .channel_lifetime(CHANNEL_MS)
+        .request_timeout(REQUEST_MAX)
+        .keep_alive_interval(KEEP_ALIVE)
+        .session_retry_limit(0)
+        .recreate_subscriptions(false)
+        .max_array_length(100_000);
+    builder.client().map_err(|errors| errors.join("; "))
+}
+
+async fn attempt(setting: &Setting, fence: Fence) -> Result<Session, String> {
+    let client = client(setting)?;
+    let way = Way {
+        address: setting.address,
+        url: setting.url.clone(),
+        fence,
+    };
+    let endpoints = client.get_server_endpoints_from_url(way.clone()).await;
+    let endpoints = endpoints.map_err(|error| {
+        format!("{error}; check that the server runs, its address and its network")
+    })?;
+    let endpoint = chosen(setting, endpoints)?;
+    let built = client
+        .session_builder()
+        .with_connector(way)
+        .user_identity_token(IdentityToken::Anonymous)
+        .connect_to_endpoint_directly(endpoint)
+        .and_then(|builder| builder.build(Arc::clone(client.certificate_store())));
+    let (inner, events) = built.map_err(|error| error.to_string())?;
+    let (driving, up) = drive(events);
+    let mut session = Session {
+        inner,
+        driving,
+        read_max: NODES_MAX,
+        write_max: NODES_MAX,
+    };
+    up.await.unwrap_or_else(|_| Err("the connection was closed".into()))
+        .map_err(|cause| {
+            format!(
+                "no session ({cause}); check that the server trusts the certificate of this node, and takes anonymous users"
+            )
+        })?;
+    session.learn_limits().await?;
+    Ok(session)
+}
+
+/// The endpoint with the configured security, of the server that is believed.
+fn chosen(
+    setting: &Setting,
+    endpoints: Vec<EndpointDescription>,
+) -> Result<EndpointDescription, String> {
+    let (policy, mode) = match &setting.protection {
+        Some(protection) => (protection.policy, MessageSecurityMode::SignAndEncrypt),
+        None => (SecurityPolicy::None, MessageSecurityMode::None),
+    };
+    let offered: Vec<_> = endpoints
+        .iter()
+        .map(|it| it.security_policy_uri.as_ref().to_owned())
+        .collect();
+    let fits = |it: &EndpointDescription| {
+        it.security_policy_uri.as_ref() == policy.to_uri() && it.security_mode == mode
+    };
+    let Some(mut endpoint) = endpoints.into_iter().find(fits) else {
+        return Err(format!(
+            "it offers no endpoint with policy {policy} and mode {mode}, but {}; change policy, or the server",
+            offered.join(", ")
+        ));
+    };
+    if let Some(protection) = &setting.protection
+        && endpoint.server_certificate.as_ref() != protection.server
+    {
+        return Err(format!(
+            "it shows another certificate than {}; if that is right, put the server's there",
+            protection.file.display()
+        ));
+    }
+    let anonymous = endpoint.user_identity_tokens.as_ref();
+    if anonymous.is_some_and(|all| {
+        all.iter()
+            .all(|it| it.token_type != UserTokenType::Anonymous)
+    }) {
+        return Err("it takes no anonymous users; permit them for this node's certificate".into());
+    }
+    // What it calls itself may be a name that nobody here knows.
+    endpoint.endpoint_url = setting.url.as_str().into();
+    Ok(endpoint)
+}
+
+/// Has the library work on the session until the connection is lost; says when it is up, or why it is not.
+fn drive(events: SessionEventLoop<Way>) -> (JoinHandle<()>, oneshot::Receiver<Result<(), String>>) {
+    let (told, up) = oneshot::channel();
+    let driving = tokio::spawn(async move {
+        let mut told = Some(told);
+        let mut tell = |what| {
+            if let Some(told) = told.take() {
+                // Who waited may have gone.
+                let _ = told.send(what);
+            }
+        };
+        let mut events = pin!(events.enter());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(SessionPollResult::Reconnected(_)) => tell(Ok(())),
+                Ok(SessionPollResult::ReconnectFailed(status)) | Err(status) => {
+                    return tell(Err(status.to_string()));
+                }
+                // A lost one is not mended but made anew, by whoever knows how often.
+                Ok(SessionPollResult::ConnectionLost(_)) => return,
+                Ok(_) => {}
+            }
+        }
+    });
+    (driving, up)
+}
+
+impl Session {
+    /// Asks how many nodes a request may have; that is answered shows that the session works.
+    async fn learn_limits(&mut self) -> Result<(), String> {
+        let nodes = vec![NodeId::new(0, READ_MAX), NodeId::new(0, WRITE_MAX)];
+        let (_, found) = self.read(nodes).await.map_err(|error| error.to_string())?;
+        let limit = |value: &DataValue| match value.value {
+            Some(Variant::UInt32(limit @ 1..)) => (limit as usize).min(NODES_MAX),
+            _ => NODES_MAX,
+        };
+        if let [read, write] = &found[..] {
+            (self.read_max, self.write_max) = (limit(read), limit(write));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::setting::Protection;
+
+    fn endpoint(policy: SecurityPolicy, certificate: &[u8]) -> EndpointDescription {
+        EndpointDescription {
+            security_policy_uri: policy.to_uri().into(),
+            security_mode: match policy {
+                SecurityPolicy::None => MessageSecurityMode::None,
+                _ => MessageSecurityMode::SignAndEncrypt,
+            },
+            server_certificate: certificate.to_vec().into(),
+            ..EndpointDescription::default()
+        }
+    }
+
+    #[test]
+    fn a_server_with_another_certificate_or_no_security_is_refused() {
+        let policy = SecurityPolicy::Basic256Sha256;
+        let setting = Setting {
+            address: "192.0.2.1:4840".parse().unwrap(),
+            url: "opc.tcp://192.0.2.1:4840/".into(),
+            uri: "urn:bumpless".into(),
+            protection: Some(Protection {
+                policy,
+                own: "own".into(),
+                server: b"pinned".to_vec(),
+                file: "servers/furnace.der".into(),
+            }),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let open = || endpoint(SecurityPolicy::None, b"pinned");
+        let other = chosen(&setting, vec![open(), endpoint(policy, b"other")]).unwrap_err();
+        assert!(other.contains("than servers/furnace.der"), "{other}");
+        let none = chosen(&setting, vec![endpoint(policy, b"")]).unwrap_err();
+        assert!(none.contains("another certificate"), "{none}");
+        let unprotected = chosen(&setting, vec![open()]).unwrap_err();
+        assert!(
+            unprotected.contains("no endpoint with policy"),
+            "{unprotected}"
+        );
+        assert!(chosen(&setting, vec![open(), endpoint(policy, b"pinned")]).is_ok());
+    }
+}
