@@ -27,6 +27,10 @@ pub struct Outgoing {
 impl<S: Suite> State<S> {
     /// A plain packet of `flow` was seen (algorithm 1).
     pub(crate) fn handle_monitored(&mut self, now: Instant, flow: &Flow) {
+        // Whoever has been told that packets are wanted as they are is not asked for copies again by one that does so.
+        if self.stops {
+            return;
+        }
         let scopes = self.monitored.iter().filter_map(|it| it.scope(flow));
         let scope = scopes.into_iter().find(|scope| self.is_monitored(scope));
         let Some(scope) = scope.filter(|_| flow.is_sound() && !flow.source.is_multicast()) else {

@@ -230,7 +230,7 @@ impl<S: Suite> Receiver<S> {
 
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        self.state.events.pop()
+        self.state.poll_event()
     }
 
     /// The driver stops: [`poll_advertisement`](Self::poll_advertisement) then gives a message for every sender that its
