@@ -90,10 +90,14 @@ impl<S: Suite> State<S> {
             if active.withdrawn {
                 let subject = active.subject;
                 let len = Message::Withdrawal { subject }.encode(out);
-                self.end(place, EndCause::NotMonitored);
+                match self.stops {
+                    true => self.take_leave(place),
+                    false => self.end(place, EndCause::NotMonitored),
+                }
                 return Some(Outgoing { to, session, len });
             }
-            if active.silent || now > active.last_seen + self.timing.inactivity {
+            let is_inactive = now > active.last_seen + self.timing.inactivity;
+            if active.silent || self.stops || is_inactive {
                 self.active.rest(place);
                 continue;
             }
@@ -158,7 +162,7 @@ impl<S: Suite> State<S> {
         };
         let place = self.active.find(&subject).ok_or(MessageError::Unknown)?;
         let active = self.active.get(place).ok_or(MessageError::Unknown)?;
-        if active.withdrawn || active.silent {
+        if active.withdrawn || active.silent || self.stops {
             return Err(MessageError::Unknown);
         }
         let is_theirs = from.address == subject.source || self.is_known(subject.source, from.peer);
@@ -280,6 +284,24 @@ impl<S: Suite> State<S> {
         self.processes.disown(peer, addresses);
         // It may have keys of an earlier process, too.
         self.recovers_until = Instant::ZERO;
+    }
+
+    /// It has been told that the driver stops. What was on its way to this process still counts.
+    fn take_leave(&mut self, place: usize) {
+        self.active.rest(place);
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        active.withdrawn = false;
+        let Subject { source, scope } = active.subject;
+        if core::mem::take(&mut active.begun) {
+            self.notify(ReceiverEvent::Ended {
+                session: SessionId(place as u32),
+                source,
+                scope,
+                cause: EndCause::NotMonitored,
+            });
+        }
     }
 
     /// Those that are not monitored any more, or all, are told that their packets are wanted as they are.

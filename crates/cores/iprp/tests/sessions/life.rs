@@ -220,16 +220,25 @@ fn a_withdrawn_session_ends_at_once_and_packets_leave_as_they_are() {
 }
 
 #[test]
-fn a_receiver_that_stops_asks_for_nothing_more_whatever_still_comes() {
+fn a_receiver_that_stops_takes_what_is_on_its_way_and_asks_for_nothing_more() {
     let mut pair = Pair::begun();
-    let late = pair.send(b"late");
+    let (early, late) = (pair.send(b"early"), pair.send(b"late"));
+    pair.arrive(&early[0]).unwrap();
     pair.receiver.withdraw();
     assert_eq!(pair.control(), 1, "the withdrawal");
-    // What has left as it is, and what was on its way.
+    assert!(!pair.sender.is_replicated(&flow()));
+    pair.pass(MS * 100);
+    assert_eq!(pair.arrive(&late[1]), Ok(b"late".to_vec()));
+    for again in [&early[1], &late[0]] {
+        assert_eq!(pair.arrive(again), Err(Discard::Duplicate));
+    }
+    // Neither does what leaves as it is have it ask again.
     pair.receiver.handle_monitored(pair.now, &flow());
-    let _ = pair.arrive(&late[0]);
     assert_eq!(pair.control(), 0);
-    assert!(!pair.sender.is_replicated(&flow()) && pair.receiver.is_empty());
+    assert!(!pair.sender.is_replicated(&flow()));
+    let events = std::iter::from_fn(|| pair.receiver.poll_event());
+    let ends = events.filter(|it| matches!(it, ReceiverEvent::Ended { .. }));
+    assert_eq!(ends.count(), 1);
 }
 
 #[test]

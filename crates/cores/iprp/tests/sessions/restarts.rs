@@ -58,7 +58,7 @@ fn a_sender_that_restarts_is_replicated_after_the_first_advertisement() {
 #[test]
 fn numbers_that_end_go_on_in_another_space_and_nothing_is_rejected() {
     let mut pair = Pair::begun();
-    pair.sender.skip_to_end(SessionId(0));
+    pair.sender.skip_to_end(SessionId(0), 1);
     let mut last = None;
     for at in 0..10u8 {
         let copies = pair.send(&[at]);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bumpless_base::Duration;
-use bumpless_iprp::{Flow, UDP};
+use bumpless_iprp::{Flow, MAX_MESSAGE, UDP};
 
 use super::{Event, World};
 use crate::check::Datagram;
@@ -30,12 +30,10 @@ impl World {
                 if let Some(receiver) = &mut self.hosts[host].receiver {
                     receiver.withdraw();
                     self.look_after(host);
-                    assert!(
-                        self.hosts[host]
-                            .receiver
-                            .take()
-                            .is_some_and(|it| it.is_empty())
-                    );
+                    let stopped = self.hosts[host].receiver.take();
+                    let mut message = [0; MAX_MESSAGE];
+                    let more = stopped.and_then(|mut it| it.poll_advertisement(now, &mut message));
+                    assert!(more.is_none(), "everybody has been told");
                     self.schedule(now + gone, Event::ReceiverBack(host, false));
                 }
             }
@@ -47,7 +45,7 @@ impl World {
                 if let Some(sender) = &mut self.hosts[host].sender {
                     let all: Vec<_> = sender.sessions().map(|it| it.session).collect();
                     all.into_iter()
-                        .for_each(|session| sender.skip_to_end(session));
+                        .for_each(|session| sender.skip_to_end(session, 1));
                 }
             }
         }
