@@ -1,7 +1,7 @@
 //! The networks between two hosts: frames pass through here, copies are recorded, lost and delayed.
 //!
 //! What becomes of a copy is decided by [`Way`], which knows neither devices nor clocks. Only copies from the first host to the
-//! second one are lost by chance and delayed; a cut takes everything.
+//! second one are lost by chance and delayed, unless a fault is of all frames; a cut takes everything.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -70,6 +70,8 @@ pub struct Fault {
     pub loss: Loss,
     /// By how much they are delayed.
     pub delay: Delay,
+    /// Loss and delay befall everything from the first host to the second one, not copies alone.
+    pub of_all: bool,
 }
 
 /// What has become of a copy.
@@ -92,26 +94,37 @@ fn mixed(bits: u64) -> u64 {
     Random::new(bits).next_u64()
 }
 
+/// The space in which frames are numbered that are no copies: no session has it, since a sender counts its sessions from 0.
+const NO_SPACE: u32 = u32::MAX;
+
 /// A network from the first host to the second.
-struct Way {
-    fault: Fault,
+pub struct Way {
+    pub fault: Fault,
     seed: u64,
+    /// Frames that are no copies, and that a fault befell.
+    others: u32,
     /// Whether the packets of a space are in the bad state: each flow has bursts of its own, as if it were alone.
     bad: BTreeMap<u32, bool>,
 }
 
 impl Way {
+    /// One that draws from `seed` and its own number.
+    pub fn of(seed: u64, network: usize) -> Self {
+        Self::new(mixed(seed).wrapping_add(network as u64 + 1))
+    }
+
     fn new(seed: u64) -> Self {
         Self {
             fault: Fault::default(),
             seed,
+            others: 0,
             bad: BTreeMap::new(),
         }
     }
 
     /// By how much a copy is delayed; `None`: it is lost. That is drawn from the copy's own numbers, so that what befalls one
     /// hangs neither on when it comes nor on how many came before it on this network.
-    fn pass(&mut self, space: u32, number: u32) -> Option<u64> {
+    pub fn pass(&mut self, space: u32, number: u32) -> Option<u64> {
         let copy = u64::from(space) << 32 | u64::from(number);
         let mut random = Random::new(mixed(self.seed ^ mixed(copy)));
         let Delay {
@@ -131,6 +144,15 @@ impl Way {
         };
         let more = random.below(spread_ns.max(1));
         (!is_lost).then_some(least_ns + more)
+    }
+
+    /// The same of a frame from the first host that is no copy.
+    fn pass_other(&mut self) -> Option<u64> {
+        if !self.fault.of_all {
+            return Some(0);
+        }
+        self.others = self.others.wrapping_add(1);
+        self.pass(NO_SPACE, self.others)
     }
 }
 
@@ -224,8 +246,7 @@ struct Carrier {
 
 impl Carrier {
     fn new(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> Self {
-        let ways =
-            (1..=ends.len() as u64).map(|network| Way::new(mixed(seed).wrapping_add(network)));
+        let ways = (0..ends.len()).map(|network| Way::of(seed, network));
         Self {
             ways: ways.collect(),
             ports: ends.into_iter().flatten().collect(),
@@ -274,11 +295,13 @@ impl Carrier {
             };
             let (network, to) = (end / 2, end ^ 1);
             let way = &mut self.ways[network];
-            let copy = copy_in(frame.get(HEADER..).unwrap_or_default(), self.data)
-                .filter(|_| end.is_multiple_of(2));
+            let leaves = end.is_multiple_of(2);
+            let copy =
+                copy_in(frame.get(HEADER..).unwrap_or_default(), self.data).filter(|_| leaves);
             let delay = match (way.fault.cut, copy) {
                 (true, _) => None,
                 (false, Some((space, number))) => way.pass(space, number),
+                (false, None) if leaves => way.pass_other(),
                 (false, None) => Some(0),
             };
             let room = self.waiting.len() < WAITING_MAX;
@@ -364,6 +387,16 @@ mod tests {
         let found = share(&both) * both.len() as f64;
         assert!((found - expected).abs() < 67.0, "{found} {expected}");
         assert_eq!(a, lost(1));
+    }
+
+    #[test]
+    fn what_is_no_copy_passes_unless_the_fault_is_of_all() {
+        let mut way = Way::new(7);
+        way.fault.loss = Loss::Independent(0.4);
+        assert!((0..1_000).all(|_| way.pass_other() == Some(0)));
+        way.fault.of_all = true;
+        let lost = (0..10_000).filter(|_| way.pass_other().is_none()).count();
+        assert!((3_800..4_200).contains(&lost), "{lost}");
     }
 
     #[test]

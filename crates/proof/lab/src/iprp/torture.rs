@@ -1,0 +1,293 @@
+//! What networks, hosts and people do to a replicated stream, each with each, and what others are known to fail at.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `case` | the matrix: conditions of the networks, and what befalls meanwhile |
+//! | `run` | a case with the real daemons |
+//! | `simulated` | a case with the product's cores in simulated time |
+//! | `judge` | what is promised, and whether it was kept |
+//! | `known`, `contest` | known failures of others, with iPRP and with those of them that can be had |
+//! | `table`, `page` | the result for people |
+
+mod case;
+mod contest;
+mod judge;
+mod known;
+mod page;
+mod run;
+mod simulated;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bumpless_bench::output_folder::OutputFolder;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::site::Site;
+use super::{LabError, impossible, rights};
+use crate::demo::meter::Meter;
+use crate::demo::progress::Progress;
+use case::{Case, NETWORKS, Place};
+use judge::{Observed, Trial};
+
+/// Of a row of a known failure and of a cell of the matrix, about.
+const ROW: Duration = Duration::from_secs(20);
+const CELL: Duration = Duration::from_secs(4);
+/// Known failures in the short run.
+const QUICK_ROWS: [&str; 3] = ["hsr-one-sided-loss", "srt-2828", "corosync-569"];
+
+/// What is done.
+#[derive(Debug)]
+pub struct TortureOptions {
+    /// This program.
+    pub binary: PathBuf,
+    /// Only what begins with one of these; none: all.
+    pub cases: Vec<String>,
+    /// How often each cell of the matrix is done.
+    pub repetitions: u32,
+    /// The short run.
+    pub quick: bool,
+    /// Losses and delays are drawn from this.
+    pub seed: u64,
+    /// Where programs of others are.
+    pub peers: Option<PathBuf>,
+    /// Where everything goes, with raw data and a report; it is made.
+    pub output: Option<PathBuf>,
+    /// Set to end at once.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Tortured {
+    /// Whether every promise of iPRP was kept.
+    pub held: bool,
+    /// The tables.
+    pub text: String,
+    /// As `bumpless.iprp.torture/1`, without raw data.
+    pub json: Value,
+    /// Why not everything was kept in the output's folder, if so.
+    pub output_failure: Option<String>,
+}
+
+/// A cell of the matrix.
+#[derive(Clone, Debug, Serialize)]
+struct Cell {
+    #[serde(skip)]
+    case: Case,
+    id: String,
+    title: &'static str,
+    place: Place,
+    held: bool,
+    /// What ended it early.
+    error: Option<String>,
+    trials: Vec<Trial>,
+    #[serde(skip)]
+    raw: Vec<Value>,
+}
+
+/// Everything.
+struct Results {
+    cells: Vec<Cell>,
+    rows: Vec<known::Row>,
+    settings: Value,
+    /// How many, and the longest in milliseconds.
+    stalls: (usize, f64),
+}
+
+/// Names of everything that can be done.
+pub fn names() -> Vec<String> {
+    let cells = Case::all().into_iter().map(Case::id);
+    cells
+        .chain(known::ALL.iter().map(|row| row.id.to_owned()))
+        .collect()
+}
+
+impl TortureOptions {
+    fn wants(&self, id: &str, is_quick: bool) -> bool {
+        match self.cases.is_empty() {
+            true => is_quick || !self.quick,
+            false => self.cases.iter().any(|it| id.starts_with(it.as_str())),
+        }
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// The machine does not permit it, it was told to stop, or the output's folder takes nothing. Nothing is left then.
+pub fn torture(options: &TortureOptions) -> Result<Tortured, LabError> {
+    let folder = options.output.as_deref().map(OutputFolder::find);
+    let folder = folder.transpose().map_err(impossible)?;
+    rights::ensure()?;
+    let wanted = |case: &Case| options.wants(&case.id(), case.is_quick());
+    let cases: Vec<_> = Case::all().into_iter().filter(wanted).collect();
+    let wanted = |row: &known::Failure| options.wants(row.id, QUICK_ROWS.contains(&row.id));
+    let rows: Vec<_> = known::ALL.into_iter().filter(wanted).collect();
+    let settings = settings(options);
+    let real = cases.iter().filter(|it| it.place == Place::Namespaces);
+    let planned = CELL * real.count() as u32 * options.repetitions + ROW * rows.len() as u32;
+    let mut progress = Progress::new(planned);
+    let meter = Meter::start().map_err(impossible)?;
+    let cells = matrix(options, &cases, |what| progress.now(what))?;
+    let rows = contest::run(options, &rows, |what| progress.now(what))?;
+    progress.clear();
+    let stalls = meter.end();
+    let longest = stalls.iter().map(|stall| stall.length_ns).max();
+    let results = Results {
+        cells,
+        rows,
+        settings,
+        stalls: (stalls.len(), longest.unwrap_or(0) as f64 / 1e6),
+    };
+    Ok(results.told(folder.as_ref()))
+}
+
+/// Where, with what and how it is done.
+fn settings(options: &TortureOptions) -> Value {
+    let run = bumpless_bench::result::Run::begin("lab");
+    json!({
+        "version": run.version,
+        "commit": run.commit,
+        "host": run.host,
+        "command": run.command.join(" "),
+        "seed": options.seed,
+        "repetitions": options.repetitions,
+        "quick": options.quick,
+        "bytes": run::LEN,
+        "every_us": run::EVERY.as_micros(),
+    })
+}
+
+/// All cells, in one pair of hosts as long as that lives.
+fn matrix(
+    options: &TortureOptions,
+    cases: &[Case],
+    mut tell: impl FnMut(String),
+) -> Result<Vec<Cell>, LabError> {
+    let mut site = None;
+    let mut cells = Vec::new();
+    for &case in cases {
+        let mut cell = Cell::of(case);
+        for number in 1..=options.repetitions {
+            tell(cell.id.clone());
+            let seed = options.seed.wrapping_add(u64::from(number) - 1);
+            match observe(options, case, seed, &mut site) {
+                Ok(observed) => cell.take(number, &observed),
+                Err(LabError::Stopped) => return Err(LabError::Stopped),
+                Err(LabError::Impossible(why)) => {
+                    // What is left of these hosts proves nothing.
+                    site = None;
+                    cell.error = Some(why);
+                    break;
+                }
+            }
+        }
+        cell.held = cell.error.is_none() && cell.trials.iter().all(|trial| trial.held);
+        cells.push(cell);
+    }
+    if let Some(site) = site {
+        site.end();
+    }
+    Ok(cells)
+}
+
+fn observe(
+    options: &TortureOptions,
+    case: Case,
+    seed: u64,
+    site: &mut Option<Site>,
+) -> Result<Observed, LabError> {
+    if case.place == Place::Simulated {
+        return simulated::observe(case, seed);
+    }
+    let site = match site {
+        Some(site) => site,
+        None => site.insert(Site::start(
+            &options.binary,
+            (NETWORKS, 1),
+            options.seed,
+            &options.stop,
+        )?),
+    };
+    run::observe(site, case)
+}
+
+impl Cell {
+    fn of(case: Case) -> Self {
+        Self {
+            case,
+            id: case.id(),
+            title: case.event.title(),
+            place: case.place,
+            held: false,
+            error: None,
+            trials: Vec::new(),
+            raw: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, number: u32, observed: &Observed) {
+        self.trials.push(judge::judge(self.case, number, observed));
+        let first = observed.datagrams.first().map_or(0, |it| it.0);
+        let us = |at: u64| at.saturating_sub(first) / 1_000;
+        let sent: Vec<_> = observed.datagrams.iter().map(|it| us(it.0)).collect();
+        let came = observed.datagrams.iter().map(|it| it.1);
+        let took = came.map(|came| match came {
+            Some(it) => (it.came_ns.saturating_sub(it.sent_ns) / 1_000) as i64,
+            None => -1,
+        });
+        self.raw.push(json!({
+            "number": number,
+            "event_us": us(observed.began_ns),
+            "sent_us": sent,
+            "took_us": took.collect::<Vec<_>>(),
+        }));
+    }
+}
+
+impl Results {
+    fn held(&self) -> bool {
+        let any = !self.cells.is_empty() || !self.rows.is_empty();
+        any && self.cells.iter().all(|cell| cell.held) && self.rows.iter().all(known::Row::held)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "schema": "bumpless.iprp.torture/1",
+            "held": self.held(),
+            "settings": self.settings,
+            "stalls": {"count": self.stalls.0, "longest_ms": self.stalls.1},
+            "cells": self.cells,
+            "known": self.rows,
+        })
+    }
+
+    fn told(&self, folder: Option<&OutputFolder>) -> Tortured {
+        let (text, json) = (table::text(self), self.json());
+        let output_failure = folder.and_then(|folder| {
+            let mut whole = json.clone();
+            let raw = self
+                .cells
+                .iter()
+                .map(|cell| json!({"id": cell.id, "trials": cell.raw}));
+            whole["raw"] = raw.collect();
+            let files = [
+                ("run.json", whole.to_string()),
+                ("tables.txt", text.clone()),
+                ("report.html", page::render(self)),
+            ];
+            folder.write(files).err()
+        });
+        Tortured {
+            held: self.held(),
+            text,
+            json,
+            output_failure,
+        }
+    }
+}
