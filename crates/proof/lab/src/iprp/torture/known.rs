@@ -10,9 +10,11 @@ use bumpless_net_linux::Clock;
 use serde::Serialize;
 
 use super::TortureOptions;
-use crate::iprp::LabError;
+use crate::demo::meter::Meter;
 use crate::iprp::hosts::{Hosts, address, interface};
 use crate::iprp::relay::{Delay, Fault, Loss};
+use crate::iprp::{LabError, impossible};
+use crate::runlog::Stall;
 
 /// Bytes of a message, and how many are sent each second.
 pub const LEN: usize = 280;
@@ -107,6 +109,8 @@ pub struct Contestant {
     pub doubled: usize,
     /// Messages that took longer than a quarter of a second.
     pub late: usize,
+    /// Others that would not have, had this machine not stood still meanwhile.
+    pub stalled: usize,
     pub delay_ns: Option<Summary>,
     pub longest_gap_ms: Option<f64>,
     pub note: String,
@@ -138,15 +142,51 @@ pub struct Stream {
     pub sent: BTreeMap<u32, u64>,
     /// When each came first, and how often it came.
     pub came: BTreeMap<u32, (u64, u32)>,
-    /// From when on messages count, but for those that are sent while the sending end is away.
+    /// What befell meanwhile.
+    pub befell: Befallen,
+}
+
+/// What was seen beside the stream.
+#[derive(Clone, Debug, Default)]
+pub struct Befallen {
+    /// From when to when the sending end was away.
     pub away: Option<(u64, u64)>,
+    /// From when to when this machine stood still, in order, none within another.
+    pub stalls: Vec<(u64, u64)>,
+}
+
+impl Befallen {
+    /// For how long of a span this machine stood still.
+    fn stalled(&self, from: u64, until: u64) -> u64 {
+        let inside = self
+            .stalls
+            .iter()
+            .map(|it| (it.0.max(from), it.1.min(until)));
+        inside.map(|(from, until)| until.saturating_sub(from)).sum()
+    }
+}
+
+/// Spans that overlap become one.
+fn joined(stalls: Vec<Stall>) -> Vec<(u64, u64)> {
+    let spans = stalls.into_iter();
+    let spans = spans.map(|it| (it.time_ns.saturating_sub(it.length_ns), it.time_ns));
+    let mut spans: Vec<_> = spans.collect();
+    spans.sort_unstable();
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for (from, until) in spans {
+        match all.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(until),
+            _ => all.push((from, until)),
+        }
+    }
+    all
 }
 
 impl Stream {
     /// Judged as every contestant is.
     pub fn judged(&self, name: &str, version: &str) -> Contestant {
         let counts = |at: u64| {
-            self.away.is_none_or(|(from, again)| {
+            self.befell.away.is_none_or(|(from, again)| {
                 !(from.saturating_sub(LATE_NS)..again + REGAIN_NS).contains(&at)
             })
         };
@@ -162,7 +202,15 @@ impl Stream {
         let mut arrivals: Vec<_> = came.iter().map(|((at, _), _)| *at).collect();
         arrivals.sort_unstable();
         let gaps = arrivals.windows(2).map(|two| two[1] - two[0]);
-        let gap = gaps.max().filter(|_| self.away.is_none());
+        let gap = gaps.max().filter(|_| self.befell.away.is_none());
+        let is_late = |(came, sent): (u64, u64)| came.saturating_sub(sent) > LATE_NS;
+        let spans = || came.iter().map(|((came, _), sent)| (*came, *sent));
+        let late = spans().filter(|it| is_late(*it)).count();
+        let is_stalled = |(came, sent): (u64, u64)| {
+            let stalled = self.befell.stalled(sent, came);
+            is_late((came, sent)) && !is_late((came.saturating_sub(stalled), sent))
+        };
+        let stalled = spans().filter(|it| is_stalled(*it)).count();
         let mut it = Contestant {
             name: name.into(),
             version: version.into(),
@@ -170,7 +218,8 @@ impl Stream {
             sent: sent.len(),
             lost: sent.len() - came.len(),
             doubled: came.iter().filter(|((_, times), _)| *times > 1).count(),
-            late: delays().filter(|delay| *delay > LATE_NS).count(),
+            late: late - stalled,
+            stalled,
             delay_ns: Summary::of(delays()),
             longest_gap_ms: gap.map(|gap| gap as f64 / 1e6),
             note: String::new(),
@@ -242,14 +291,13 @@ pub trait Attempt {
     fn begin_sender(&mut self) -> Result<(), LabError>;
 }
 
-/// Does to `hosts` what is to be done while a stream goes on; `end` and `begin` are of the sending end. Tells when that was away.
+/// Does to `hosts` what is to be done while a stream goes on; `end` and `begin` are of the sending end. Tells when that was away, and when this machine
+/// stood still.
 ///
 /// # Errors
 /// What `sleep`, `begin` or a tool says.
-pub fn befall(
-    attempt: &mut impl Attempt,
-    trouble: Trouble,
-) -> Result<Option<(u64, u64)>, LabError> {
+pub fn befall(attempt: &mut impl Attempt, trouble: Trouble) -> Result<Befallen, LabError> {
+    let meter = Meter::start().map_err(impossible)?;
     let mut away = None;
     attempt.sleep(BEFORE)?;
     match trouble {
@@ -276,15 +324,15 @@ pub fn befall(
         }
     }
     attempt.sleep(AFTER)?;
-    Ok(away)
+    Ok(Befallen {
+        away,
+        stalls: joined(meter.end()),
+    })
 }
 
 fn switch(hosts: &Hosts, to: &str) -> Result<(), LabError> {
     let line = format!("link set dev {} {to}", interface(0));
-    hosts
-        .host(0)
-        .tool("ip", &line)
-        .map_err(crate::iprp::impossible)
+    hosts.host(0).tool("ip", &line).map_err(impossible)
 }
 
 /// A way by network B to the address on network A, for when the interface is switched off.
@@ -294,10 +342,7 @@ fn switch(hosts: &Hosts, to: &str) -> Result<(), LabError> {
 pub fn second_route(hosts: &Hosts) -> Result<(), LabError> {
     let [a, b, c, _] = address(0, 0).octets();
     let line = format!("route add {a}.{b}.{c}.0/24 dev {} metric 500", interface(1));
-    hosts
-        .host(0)
-        .tool("ip", &line)
-        .map_err(crate::iprp::impossible)
+    hosts.host(0).tool("ip", &line).map_err(impossible)
 }
 
 impl Row {
@@ -372,10 +417,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_late_by_no_more_than_the_machine_stood_still_is_not_late() {
+        let at = 5_000_000_000;
+        let stall = |from: u64, until: u64| Stall {
+            time_ns: at + until,
+            length_ns: until - from,
+            seen_by: String::new(),
+        };
+        let mut it = stream(LATE_NS + 50_000_000);
+        // Both processors at once, which counts once.
+        let long = 2_000_000_000;
+        it.befell.stalls = joined(vec![stall(0, long), stall(10, long)]);
+        assert_eq!(it.befell.stalls, [(at, at + long)]);
+        let seen = it.judged("x", "1");
+        assert_eq!((seen.late, seen.stalled), (0, 1_000));
+        it.befell.stalls = joined(vec![stall(0, 40_000_000)]);
+        let seen = it.judged("x", "1");
+        assert_eq!((seen.late, seen.stalled), (1_000, 0));
+    }
+
+    #[test]
     fn while_the_sending_end_is_away_nothing_counts_and_after_that_everything() {
         let mut it = stream(1);
         let at = |number: u32| u64::from(number) * 2_000_000 + 5_000_000_000;
-        it.away = Some((at(200), at(200) + 1));
+        it.befell.away = Some((at(200), at(200) + 1));
         // Two seconds: all that is left.
         for number in 200..1_000 {
             it.came.remove(&number);

@@ -43,7 +43,7 @@ pub fn render(results: &Results) -> String {
     let (count, longest) = results.stalls;
     let _ = writeln!(
         page,
-        "<footer><p>This machine stood still {count} times for 2 ms or more, {longest:.1} ms at the longest; nothing is excused by that.</p>\
+        "<footer><p>This machine stood still {count} times for 2 ms or more, {longest:.1} ms at the longest; in the matrix nothing is excused by that.</p>\
          <p><code>{}</code></p></footer>\n</main></body></html>",
         escape(&results.settings.to_string())
     );

@@ -19,7 +19,7 @@ pub fn text(results: &Results) -> String {
     let (count, longest) = results.stalls;
     let _ = writeln!(
         text,
-        "\nThis machine stood still {count} times for 2 ms or more, {longest:.1} ms at the longest; nothing is excused by that."
+        "\nThis machine stood still {count} times for 2 ms or more, {longest:.1} ms at the longest; in the matrix nothing is excused by that."
     );
     text.push_str(match results.held() {
         true => "iPRP kept every promise",
@@ -151,6 +151,9 @@ fn known(text: &mut String, rows: &[Row]) {
                     ms(delay.p99),
                     ms(delay.max)
                 );
+            }
+            if it.stalled > 0 {
+                let _ = write!(text, "; {} more while this machine stood still", it.stalled);
             }
             if let Some(gap) = it.longest_gap_ms {
                 let _ = write!(text, "; gap {gap:.1} ms");

@@ -51,7 +51,7 @@ pub fn attempt(options: &TortureOptions, trouble: Trouble) -> Result<Contestant,
     site.set(trouble.at_first().to_vec());
     let mut stream = Stream::default();
     let is_over = AtomicBool::new(false);
-    let away = thread::scope(|scope| {
+    let befell = thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let mut due = Clock.now();
             while !is_over.load(Ordering::Acquire) {
@@ -61,12 +61,12 @@ pub fn attempt(options: &TortureOptions, trouble: Trouble) -> Result<Contestant,
                 Clock.sleep_until(due);
             }
         });
-        let away = befall(&mut site, trouble);
+        let befell = befall(&mut site, trouble);
         is_over.store(true, Ordering::Release);
         let _ = sending.join();
-        away
+        befell
     });
-    stream.away = away?;
+    stream.befell = befell?;
     Attempt::sleep(&mut site, SETTLE)?;
     for ((_, number), came) in receiver.end() {
         stream.came.insert(number, (came.came_ns, came.times));

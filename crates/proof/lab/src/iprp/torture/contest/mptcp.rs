@@ -196,10 +196,10 @@ pub fn attempt(
         is_away: Arc::default(),
     };
     let is_away = Arc::clone(&pair.is_away);
-    let away = thread::scope(|scope| {
+    let befell = thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(&listener, &receives, &stream));
         let sending = scope.spawn(|| hosts.host(0).run(|| send(&sends, &is_away, &stream)));
-        let away = super::sleep(LOOK * 10, &options.stop).and_then(|()| {
+        let befell = super::sleep(LOOK * 10, &options.stop).and_then(|()| {
             hosts.relay.set(trouble.at_first().to_vec());
             befall(&mut pair, trouble)
         });
@@ -207,10 +207,10 @@ pub fn attempt(
         let _ = sending.join();
         receives.store(true, Ordering::Release);
         let _ = receiving.join();
-        away
+        befell
     })?;
     let mut stream = stream.into_inner().unwrap_or_default();
-    stream.away = away;
+    stream.befell = befell;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut it = stream.judged(
         super::Who::Mptcp.name(),

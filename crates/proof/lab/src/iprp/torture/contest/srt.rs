@@ -133,7 +133,7 @@ pub fn attempt(
     // What was sent while the group came up is not counted.
     let first = read(&pair.said("sender")).map(|it| it.0).max();
     pair.hosts.relay.set(trouble.at_first().to_vec());
-    let away = befall(&mut pair, trouble)?;
+    let befell = befall(&mut pair, trouble)?;
     let ended = pair.sender.as_mut().and_then(Process::ended).is_some();
     let end = bumpless_net_linux::Clock.now().as_nanos();
     pair.sleep(SETTLE)?;
@@ -141,7 +141,7 @@ pub fn attempt(
     drop(pair.receiver.take());
     let mut stream = Stream {
         sent: read(&pair.said("sender")).collect(),
-        away,
+        befell,
         ..Stream::default()
     };
     stream
