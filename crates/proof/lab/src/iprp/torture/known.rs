@@ -426,7 +426,7 @@ mod tests {
         };
         let mut it = stream(LATE_NS + 50_000_000);
         // Both processors at once, which counts once.
-        let long = 2_000_000_000;
+        let long = 3_000_000_000;
         it.befell.stalls = joined(vec![stall(0, long), stall(10, long)]);
         assert_eq!(it.befell.stalls, [(at, at + long)]);
         let seen = it.judged("x", "1");
