@@ -150,7 +150,9 @@ pub fn attempt(
     if stream.sent.is_empty() {
         let words = pair.said("sender");
         let last = words.lines().last().unwrap_or("it says nothing").to_owned();
-        return Ok(Err(format!("its program has sent nothing; do it again: {last}")));
+        return Ok(Err(format!(
+            "its program has sent nothing; do it again: {last}"
+        )));
     }
     for (number, at) in read(&pair.said("receiver")) {
         stream.came.entry(number).or_insert((at, 0)).1 += 1;
