@@ -38,7 +38,7 @@ use judge::{Observed, Trial};
 const ROW: Duration = Duration::from_secs(20);
 const CELL: Duration = Duration::from_secs(4);
 /// Known failures in the short run.
-const QUICK_ROWS: [&str; 3] = ["hsr-one-sided-loss", "srt-2828", "corosync-569"];
+const QUICK_ROWS: [&str; 2] = ["hsr-one-sided-loss", "corosync-569"];
 
 /// What is done.
 #[derive(Debug)]
