@@ -286,7 +286,7 @@ impl<S: Suite> State<S> {
         self.recovers_until = Instant::ZERO;
     }
 
-    /// It has been told that the driver stops. What was on its way to this process still counts.
+    /// Its sender knows that the driver stops, or was never asked for copies. What was on its way to this process still counts.
     fn take_leave(&mut self, place: usize) {
         self.active.rest(place);
         let Some(active) = self.active.get_mut(place) else {
@@ -322,6 +322,8 @@ impl<S: Suite> State<S> {
                     active.withdrawn = true;
                     self.active.reschedule(place);
                 }
+                // Nobody has to be told, but copies may be on their way all the same.
+                _ if self.stops => self.take_leave(place),
                 _ => self.end(place, EndCause::NotMonitored),
             }
         }

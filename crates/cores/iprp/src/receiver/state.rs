@@ -57,7 +57,7 @@ pub(crate) struct State<S: Suite> {
     /// Answers sealed with the keys of `boot`.
     pub answered: u32,
     pub answers: BoundedQueue<Pending>,
-    /// The driver stops: nothing is remembered any more.
+    /// The driver stops: what is on its way is taken, nobody is asked for copies any more, and nothing begins.
     pub stops: bool,
     pub events: BoundedQueue<ReceiverEvent>,
     /// The key has changed, and nobody has been told yet. It has a place of its own: were it lost for want of
@@ -169,7 +169,7 @@ impl<S: Suite> State<S> {
         let Some(active) = self.active.get(place).copied() else {
             return;
         };
-        if active.outlasts_us() && !active.silent && !self.stops {
+        if active.outlasts_us() && !active.silent {
             self.silence(place);
         } else {
             self.forget(place);
