@@ -39,10 +39,14 @@ SOURCES
 srt-group() {
   need build-essential cmake dpkg-dev libssl-dev
   if ! compgen -G "$work/srt-*/CMakeLists.txt" >/dev/null; then
-    (cd "$work" && srt_source)
+    # What is unpacked beside counts only when all of it is there.
+    rm -rf "$work/unpacking"
+    mkdir "$work/unpacking"
+    (cd "$work/unpacking" && srt_source)
+    mv "$work"/unpacking/srt-*/ "$work/"
   fi
   local source
-  source=$(dirname "$(compgen -G "$work/srt-*/CMakeLists.txt" | head -n 1)")
+  source=$(dirname "$(compgen -G "$work/srt-*/CMakeLists.txt" | sort -V | tail -n 1)")
   cmake -S "$source" -B "$work/srt" -DENABLE_BONDING=ON -DENABLE_APPS=OFF -DENABLE_SHARED=OFF -DUSE_ENCLIB=openssl \
     -DCMAKE_BUILD_TYPE=Release >"$work/srt.log"
   cmake --build "$work/srt" --parallel "$(nproc)" >>"$work/srt.log" 2>&1
@@ -52,7 +56,8 @@ srt-group() {
       cp "$source"/srtcore/*.h "$work"/srt/version.h "$work/include/srt/"
       cc -O2 -Wall -Wextra -Werror -DENABLE_BONDING=1 -I "$work/include" -c srt-group.c -o "$work/srt-group.o"
     }
-  c++ "$work/srt-group.o" "$work/srt/libsrt.a" -lssl -lcrypto -lpthread -o bin/srt-group
+  c++ "$work/srt-group.o" "$work/srt/libsrt.a" -lssl -lcrypto -lpthread -o "$work/srt-group.new"
+  mv "$work/srt-group.new" bin/srt-group
   bin/srt-group version
 }
 
@@ -62,7 +67,10 @@ linux-prp() {
   package=${BUMPLESS_PRP_KERNEL:-$(apt-cache search --names-only '^linux-image-[0-9][^ ]*-amd64$' | awk '{ print $1 }' |
     grep -Ev 'cloud|rt|dbg|unsigned' | sort -V | tail -n 1)}
   if [ ! -d "$work/$package" ]; then
-    (cd "$work" && apt-get download -q "$package" >/dev/null && dpkg -x "$package"_*.deb "$package")
+    rm -rf "$work/unpacking"
+    mkdir "$work/unpacking"
+    (cd "$work/unpacking" && apt-get download -q "$package" >/dev/null && dpkg -x "$package"_*.deb root)
+    mv "$work/unpacking/root" "$work/$package"
   fi
   rm -rf "$root"
   mkdir -p "$root"/{bin,sbin,usr/sbin,lib}
@@ -91,8 +99,10 @@ linux-prp() {
     done
   done
   install -m 755 linux-prp.init "$root/init"
-  (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >bin/linux-prp.initrd
-  cp "$work/$package"/boot/vmlinuz-* bin/linux-prp.kernel
+  (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initrd.new"
+  cp "$work/$package"/boot/vmlinuz-* "$work/kernel.new"
+  mv "$work/initrd.new" bin/linux-prp.initrd
+  mv "$work/kernel.new" bin/linux-prp.kernel
   install -m 755 linux-prp bin/linux-prp
   echo "Linux $kernel"
 }

@@ -27,18 +27,23 @@ static int send_all(const char *to, int port, int rate, double seconds, double s
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
     inet_pton(AF_INET, to, &at.sin_addr);
     uint32_t message[LEN / 4] = {0};
-    unsigned counted = 0, number = 0;
+    unsigned counted = 0, left = 0, number = 0;
     for (double begin = now(), due = begin; due < begin + seconds; due += 1.0 / rate) {
-        double left = due - now();
-        if (left > 0) {
-            struct timespec t = {(time_t)left, (long)((left - (time_t)left) * 1e9)};
+        double wait = due - now();
+        if (wait > 0) {
+            struct timespec t = {(time_t)wait, (long)((wait - (time_t)wait) * 1e9)};
             nanosleep(&t, NULL);
         }
         int counts = due - begin >= skipped;
         message[0] = htonl(number++);
         message[1] = htonl(counts);
-        sendto(s, message, LEN, 0, (struct sockaddr *)&at, sizeof at);
+        /* What the host refuses is lost; a host that refuses all that counts has no stream. */
+        left += sendto(s, message, LEN, 0, (struct sockaddr *)&at, sizeof at) == LEN && counts;
         counted += counts;
+    }
+    if (!left) {
+        perror("prp-stream: cannot send");
+        return 1;
     }
     printf("%u\n", counted);
     return 0;
@@ -52,8 +57,10 @@ static int receive(int port, double seconds)
     struct timeval look = {0, 50000};
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
     setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
-    if (bind(s, (struct sockaddr *)&at, sizeof at))
+    if (bind(s, (struct sockaddr *)&at, sizeof at)) {
+        perror("prp-stream: cannot receive");
         return 1;
+    }
     uint32_t message[LEN / 4];
     for (double end = now() + seconds; now() < end;) {
         if (recv(s, message, sizeof message, 0) < LEN || !message[1])

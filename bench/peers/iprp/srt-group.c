@@ -2,7 +2,8 @@
  *
  *   srt-group version
  *   srt-group receive PORT                             a line "NUMBER NANOSECONDS" for each message that comes
- *   srt-group send FROM,FROM TO,TO PORT LEN US FIRST   one for each message that is sent; numbers from FIRST on
+ *   srt-group send FROM,FROM TO,TO PORT LEN US FIRST   one for each message that is sent, with the time at which it was due;
+ *                                                      numbers from FIRST on
  *
  * Times are of CLOCK_BOOTTIME. Both go on until they are killed; the sender ends when its connection is lost. */
 #include <arpa/inet.h>
@@ -96,10 +97,9 @@ static int send_all(char *from, char *to, int port, int len, int every_us, uint3
     for (;; number++) {
         uint32_t written = htonl(number);
         memcpy(message, &written, 4);
-        long long at = now_ns();
         if (srt_sendmsg(group, message, len, -1, 1) == SRT_ERROR)
             return failed("cannot send");
-        printf("%u %lld\n", number, at);
+        printf("%u %lld\n", number, due);
         due += every_us * 1000LL;
         struct timespec until = {due / 1000000000LL, due % 1000000000LL};
         clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL);

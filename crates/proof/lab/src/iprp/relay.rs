@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_net_linux::{Clock, Poller, Waker, realtime};
+use serde::Serialize;
 
 use super::port::{HEADER, Port};
 
@@ -74,11 +75,26 @@ pub struct Fault {
     pub of_all: bool,
 }
 
+/// What a network did with frames from the first host to the second one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// All of them.
+    pub left: u64,
+    /// Lost by chance.
+    pub lost: u64,
+    /// Lost by a cut.
+    pub cut: u64,
+    /// Passed, and were held back for longer than a millisecond.
+    pub delayed: u64,
+}
+
 /// What has become of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// On which network, as numbered from 0.
     pub network: usize,
+    /// The tag of the sender's process, which tells it from the one before a restart.
+    pub process: u64,
     /// The session's number space.
     pub space: u32,
     /// Its number in that.
@@ -89,12 +105,34 @@ pub struct Copied {
     pub came_ns: Option<u64>,
 }
 
+impl Tally {
+    /// Both together.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            left: self.left + other.left,
+            lost: self.lost + other.lost,
+            cut: self.cut + other.cut,
+            delayed: self.delayed + other.delayed,
+        }
+    }
+
+    fn count(&mut self, is_cut: bool, delay: Option<u64>) {
+        self.left += 1;
+        match delay {
+            None if is_cut => self.cut += 1,
+            None => self.lost += 1,
+            Some(delay) => self.delayed += u64::from(delay > 1_000_000),
+        }
+    }
+}
+
 /// 64 bits that hang on each of those given.
 fn mixed(bits: u64) -> u64 {
     Random::new(bits).next_u64()
 }
 
-/// The space in which frames are numbered that are no copies: no session has it, since a sender counts its sessions from 0.
+/// The space in which frames are numbered that are no copies. A sender counts its sessions from 0, and comes to this number in no
+/// run of the lab; if one did, no more than the draws of both would be alike.
 const NO_SPACE: u32 = u32::MAX;
 
 /// A network from the first host to the second.
@@ -156,8 +194,8 @@ impl Way {
     }
 }
 
-/// Space and number of the copy in `frame`, if it is one for this port.
-fn copy_in(frame: &[u8], port: u16) -> Option<(u32, u32)> {
+/// The process's tag, space and number of the copy in `frame`, if it is one for this port.
+fn copy_in(frame: &[u8], port: u16) -> Option<(u64, u32, u32)> {
     let word = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let long = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let is_udp = word(12)? == 0x0800 && *frame.get(14)? == 0x45 && *frame.get(23)? == 17;
@@ -165,12 +203,14 @@ fn copy_in(frame: &[u8], port: u16) -> Option<(u32, u32)> {
     if !is_data {
         return None;
     }
-    Some((long(PAYLOAD + 10)?, long(PAYLOAD + 14)?))
+    let tag = u64::from_be_bytes(*frame.get(PAYLOAD + 2..)?.first_chunk()?);
+    Some((tag, long(PAYLOAD + 10)?, long(PAYLOAD + 14)?))
 }
 
 enum Order {
     Faults(Vec<Fault>),
     Take(Sender<Vec<Copied>>),
+    Tally(Sender<Vec<Tally>>),
     End,
 }
 
@@ -220,6 +260,13 @@ impl Relay {
         self.order(Order::Take(sender));
         receiver.recv().unwrap_or_default()
     }
+
+    /// What each network did since this was asked last.
+    pub fn tally(&self) -> Vec<Tally> {
+        let (sender, receiver) = channel();
+        self.order(Order::Tally(sender));
+        receiver.recv().unwrap_or_default()
+    }
 }
 
 impl Drop for Relay {
@@ -242,10 +289,12 @@ struct Carrier {
     waiting: BinaryHeap<Reverse<Waiting>>,
     order: u64,
     copies: Vec<Copied>,
+    tallies: Vec<Tally>,
 }
 
 impl Carrier {
     fn new(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> Self {
+        let tallies = vec![Tally::default(); ends.len()];
         let ways = (0..ends.len()).map(|network| Way::of(seed, network));
         Self {
             ways: ways.collect(),
@@ -254,6 +303,7 @@ impl Carrier {
             waiting: BinaryHeap::new(),
             order: 0,
             copies: Vec::new(),
+            tallies,
         }
     }
 
@@ -274,6 +324,10 @@ impl Carrier {
                     }
                     Order::Take(to) => {
                         let _ = to.send(std::mem::take(&mut self.copies));
+                    }
+                    Order::Tally(to) => {
+                        let none = vec![Tally::default(); self.tallies.len()];
+                        let _ = to.send(std::mem::replace(&mut self.tallies, none));
                     }
                     Order::End => return,
                 }
@@ -300,15 +354,21 @@ impl Carrier {
                 copy_in(frame.get(HEADER..).unwrap_or_default(), self.data).filter(|_| leaves);
             let delay = match (way.fault.cut, copy) {
                 (true, _) => None,
-                (false, Some((space, number))) => way.pass(space, number),
+                (false, Some((_, space, number))) => way.pass(space, number),
                 (false, None) if leaves => way.pass_other(),
                 (false, None) => Some(0),
             };
+            if leaves {
+                self.tallies[network].count(way.fault.cut, delay);
+            }
             let room = self.waiting.len() < WAITING_MAX;
             let came_ns = delay.filter(|_| room).map(|delay| now + delay);
-            if let Some((space, number)) = copy.filter(|_| self.copies.len() < RECORDED_MAX) {
+            if let Some((process, space, number)) =
+                copy.filter(|_| self.copies.len() < RECORDED_MAX)
+            {
                 self.copies.push(Copied {
                     network,
+                    process,
                     space,
                     number,
                     left_ns: now,
@@ -420,8 +480,8 @@ mod tests {
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
         frame[23] = 17;
         frame[36..38].copy_from_slice(&4761u16.to_be_bytes());
-        frame[PAYLOAD + 10..PAYLOAD + 18].copy_from_slice(&[0, 0, 0, 4, 0, 0, 1, 1]);
-        assert_eq!(copy_in(&frame, 4761), Some((4, 257)));
+        frame[PAYLOAD + 9..PAYLOAD + 18].copy_from_slice(&[9, 0, 0, 0, 4, 0, 0, 1, 1]);
+        assert_eq!(copy_in(&frame, 4761), Some((9, 4, 257)));
         assert_eq!(copy_in(&frame, 4760), None);
         for length in 0..PAYLOAD + 18 {
             assert_eq!(copy_in(&frame[..length], 4761), None, "{length}");

@@ -188,7 +188,8 @@ impl Site {
             self.check()?;
             if Instant::now() > until {
                 return Err(impossible(format_args!(
-                    "in vain it was waited until {what}"
+                    "within {} s it did not happen that {what}",
+                    PATIENCE.as_secs()
                 )));
             }
             thread::sleep(LOOK);

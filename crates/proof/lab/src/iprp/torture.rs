@@ -94,6 +94,8 @@ struct Cell {
 struct Results {
     cells: Vec<Cell>,
     rows: Vec<known::Row>,
+    /// It was told to stop before everything was done.
+    is_stopped: bool,
     settings: Value,
     /// How many, and the longest in milliseconds.
     stalls: (usize, f64),
@@ -133,14 +135,22 @@ pub fn torture(options: &TortureOptions) -> Result<Tortured, LabError> {
     let planned = CELL * real.count() as u32 * options.repetitions + ROW * rows.len() as u32;
     let mut progress = Progress::new(planned);
     let meter = Meter::start().map_err(impossible)?;
-    let cells = matrix(options, &cases, |what| progress.now(what))?;
-    let rows = contest::run(options, &rows, |what| progress.now(what))?;
+    let (mut cells, mut seen) = (Vec::new(), Vec::new());
+    let done = matrix(options, &cases, &mut cells, |what| progress.now(what))
+        .and_then(|()| contest::run(options, &rows, &mut seen, |what| progress.now(what)));
     progress.clear();
+    // What was seen is told, unless it is nothing.
+    let is_stopped =
+        matches!(done, Err(LabError::Stopped)) && !(cells.is_empty() && seen.is_empty());
+    if !is_stopped {
+        done?;
+    }
     let stalls = meter.end();
     let longest = stalls.iter().map(|stall| stall.length_ns).max();
     let results = Results {
         cells,
-        rows,
+        rows: seen,
+        is_stopped,
         settings,
         stalls: (stalls.len(), longest.unwrap_or(0) as f64 / 1e6),
     };
@@ -163,14 +173,21 @@ fn settings(options: &TortureOptions) -> Value {
     })
 }
 
-/// All cells, in one pair of hosts as long as that lives.
+/// All cells, in one pair of hosts as long as that lives; they are added to `cells`.
+///
+/// # Errors
+/// The machine does not permit hosts at all, or it was told to stop.
 fn matrix(
     options: &TortureOptions,
     cases: &[Case],
+    cells: &mut Vec<Cell>,
     mut tell: impl FnMut(String),
-) -> Result<Vec<Cell>, LabError> {
-    let mut site = None;
-    let mut cells = Vec::new();
+) -> Result<(), LabError> {
+    // The first hosts show whether the machine permits any.
+    let mut site = match cases.iter().any(|case| case.place == Place::Namespaces) {
+        true => Some(start(options)?),
+        false => None,
+    };
     for &case in cases {
         let mut cell = Cell::of(case);
         for number in 1..=options.repetitions {
@@ -193,7 +210,14 @@ fn matrix(
     if let Some(site) = site {
         site.end();
     }
-    Ok(cells)
+    Ok(())
+}
+
+fn start(options: &TortureOptions) -> Result<Site, LabError> {
+    let TortureOptions {
+        binary, seed, stop, ..
+    } = options;
+    Site::start(binary, (NETWORKS, 1), *seed, stop)
 }
 
 fn observe(
@@ -207,12 +231,7 @@ fn observe(
     }
     let site = match site {
         Some(site) => site,
-        None => site.insert(Site::start(
-            &options.binary,
-            (NETWORKS, 1),
-            options.seed,
-            &options.stop,
-        )?),
+        None => site.insert(start(options)?),
     };
     run::observe(site, case)
 }
@@ -250,16 +269,51 @@ impl Cell {
     }
 }
 
+/// What is to be said of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Held,
+    /// A promise was broken.
+    Broken,
+    /// No promise was broken, but not everything was done.
+    NotDone,
+}
+
+impl Verdict {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Held => "iPRP kept every promise",
+            Self::Broken => "iPRP did NOT keep every promise",
+            Self::NotDone => "NOT everything was done; iPRP broke no promise in what was",
+        }
+    }
+}
+
 impl Results {
     fn held(&self) -> bool {
-        let any = !self.cells.is_empty() || !self.rows.is_empty();
-        any && self.cells.iter().all(|cell| cell.held) && self.rows.iter().all(known::Row::held)
+        self.verdict() == Verdict::Held
+    }
+
+    fn verdict(&self) -> Verdict {
+        let mut trials = self.cells.iter().flat_map(|cell| &cell.trials);
+        let is_broken = |row: &known::Row| row.is_done() && !row.held();
+        let is_done = !(self.is_stopped || self.cells.is_empty() && self.rows.is_empty())
+            && self.cells.iter().all(|cell| cell.error.is_none())
+            && self.rows.iter().all(known::Row::is_done);
+        match trials.any(|trial| !trial.held) || self.rows.iter().any(is_broken) {
+            true => Verdict::Broken,
+            false if is_done => Verdict::Held,
+            false => Verdict::NotDone,
+        }
     }
 
     fn json(&self) -> Value {
         json!({
             "schema": "bumpless.iprp.torture/1",
             "held": self.held(),
+            "verdict": self.verdict(),
+            "stopped": self.is_stopped,
             "settings": self.settings,
             "stalls": {"count": self.stalls.0, "longest_ms": self.stalls.1},
             "cells": self.cells,
@@ -289,5 +343,36 @@ impl Results {
             json,
             output_failure,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(error: Option<&str>, is_stopped: bool) -> Results {
+        let mut cell = Cell::of(Case::all()[0]);
+        cell.error = error.map(Into::into);
+        cell.held = error.is_none();
+        Results {
+            cells: vec![cell],
+            rows: Vec::new(),
+            is_stopped,
+            settings: Value::Null,
+            stalls: (0, 0.0),
+        }
+    }
+
+    #[test]
+    fn what_was_not_done_is_no_broken_promise_and_none_that_was_kept() {
+        assert_eq!(results(None, false).verdict(), Verdict::Held);
+        let (undone, stopped) = (results(Some("no hosts"), false), results(None, true));
+        for it in [&undone, &stopped] {
+            assert_eq!(it.verdict(), Verdict::NotDone);
+            assert!(!it.held() && table::text(it).contains("NOT everything was done"));
+        }
+        let mut broken = undone;
+        broken.cells[0].take(1, &Observed::default());
+        assert_eq!(broken.json()["verdict"], "broken");
     }
 }

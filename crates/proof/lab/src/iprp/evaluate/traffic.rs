@@ -252,6 +252,7 @@ mod tests {
     fn copy(network: usize, number: u32, came: bool) -> Copied {
         Copied {
             network,
+            process: 1,
             space: 2,
             number,
             left_ns: 5,

@@ -57,22 +57,32 @@ impl Who {
                     ..Contestant::default()
                 })),
             },
-            Self::Srt => srt::attempt(options, trouble),
-            Self::Mptcp => mptcp::attempt(options, trouble),
+            Self::Srt => or_absent(srt::attempt(options, trouble)),
+            Self::Mptcp => or_absent(mptcp::attempt(options, trouble)),
         }
     }
 }
 
-/// Runs the rows whose names are wanted.
+/// What one of the others cannot do here is no reason to end everything.
+fn or_absent(
+    seen: Result<Result<Contestant, String>, LabError>,
+) -> Result<Result<Contestant, String>, LabError> {
+    match seen {
+        Err(LabError::Impossible(why)) => Ok(Err(why)),
+        other => other,
+    }
+}
+
+/// Runs the rows whose names are wanted, and adds them to `done`.
 ///
 /// # Errors
-/// The machine does not permit it, or it was told to stop.
+/// It was told to stop.
 pub fn run(
     options: &TortureOptions,
     rows: &[Failure],
+    done: &mut Vec<Row>,
     mut tell: impl FnMut(String),
-) -> Result<Vec<Row>, LabError> {
-    let mut done = Vec::new();
+) -> Result<(), LabError> {
     let prp = prp::linux_prp(options, rows, &mut tell)?;
     for row in rows {
         let mut it = Row::of(row);
@@ -83,7 +93,7 @@ pub fn run(
         it.take("Linux PRP", prp.of(row.id));
         done.push(it);
     }
-    Ok(done)
+    Ok(())
 }
 
 /// Lets time pass until `stop`.

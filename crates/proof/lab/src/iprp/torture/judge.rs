@@ -4,10 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::case::{Case, Event, NETWORKS, SKEW_NS};
+use super::case::{Case, DOWN, Event, FAULT, NETWORKS, SKEW_NS, TURNS};
 use crate::iprp::flow::Came;
 use crate::iprp::hosts::NAMES;
 use crate::iprp::relay::Copied;
+
+/// Until a network has heard what is wrong with it.
+const ORDERED_NS: u64 = 50_000_000;
+/// So many copies are lost one after the other when a network is down for 15 ms, and not by chance.
+const DOWN_COPIES: usize = 8;
 
 /// What was seen of a case.
 #[derive(Clone, Debug, Default)]
@@ -76,10 +81,11 @@ fn want(id: &'static str, promised: impl Into<String>, seen: String, held: bool)
 }
 
 /// Of each packet that left in copies whether one came.
-fn packets(copies: &[Copied]) -> BTreeMap<(u32, u32), bool> {
+fn packets(copies: &[Copied]) -> BTreeMap<(u64, u32, u32), bool> {
     let mut packets = BTreeMap::new();
     for copy in copies {
-        *packets.entry((copy.space, copy.number)).or_default() |= copy.came_ns.is_some();
+        let packet = (copy.process, copy.space, copy.number);
+        *packets.entry(packet).or_default() |= copy.came_ns.is_some();
     }
     packets
 }
@@ -145,13 +151,12 @@ pub fn judge(case: Case, number: u32, observed: &Observed) -> Trial {
         again_ms: observed.again_ns.map(since),
         wants: Vec::new(),
     };
-    let spaces: BTreeSet<_> = observed.copies.iter().map(|copy| copy.space).collect();
-    trial.wants = wants(case, &trial, spaces.len());
+    trial.wants = wants(case, &trial, observed);
     trial.held = trial.wants.iter().all(|want| want.held);
     trial
 }
 
-fn wants(case: Case, trial: &Trial, spaces: usize) -> Vec<Want> {
+fn wants(case: Case, trial: &Trial, observed: &Observed) -> Vec<Want> {
     let lost = trial.lost - trial.lost_unpromised;
     let but = match case.event.unpromised_ns() {
         None => String::new(),
@@ -198,19 +203,42 @@ fn wants(case: Case, trial: &Trial, spaces: usize) -> Vec<Want> {
             trial.again_ms.is_some(),
         ));
     }
-    wants.push(took_place(case, trial, spaces));
+    wants.push(took_place(case, trial, observed));
     wants
 }
 
+/// Of the copies of a network that left so long after the event, in order, whether each was lost.
+fn lost_in(observed: &Observed, network: usize, (from, until): (u64, u64)) -> Vec<bool> {
+    let span = observed.began_ns + from..observed.began_ns + until;
+    let copies = observed.copies.iter();
+    let inside = copies.filter(|it| it.network == network && span.contains(&it.left_ns));
+    inside.map(|it| it.came_ns.is_none()).collect()
+}
+
+/// Whether nothing passed while the network was cut.
+fn was_cut(observed: &Observed) -> bool {
+    let lost = lost_in(observed, 0, (ORDERED_NS, FAULT.as_nanos() as u64));
+    lost.len() > 100 && lost.iter().all(|it| *it)
+}
+
+/// Whether a network was down again and again: so many copies one after the other are not lost by chance.
+fn flapped(observed: &Observed, network: usize) -> bool {
+    let takes = DOWN.as_nanos() as u64 * TURNS as u64;
+    let lost = lost_in(observed, network, (0, takes));
+    let downs = lost.split(|it| !it).filter(|run| run.len() >= DOWN_COPIES);
+    downs.count() * 2 * NETWORKS >= TURNS
+}
+
 /// A fault that did not take place proves nothing.
-fn took_place(case: Case, trial: &Trial, spaces: usize) -> Want {
+fn took_place(case: Case, trial: &Trial, observed: &Observed) -> Want {
+    let spaces: BTreeSet<_> = observed.copies.iter().map(|copy| copy.space).collect();
     let [a, b] = [0, 1].map(|network| &trial.networks[network]);
     let conditions = case.conditions;
     let event = match case.event {
         Event::Nothing => true,
-        Event::Cut => a.lost > 100,
-        Event::Flapping => a.lost > 100 && b.lost > 100,
-        Event::NumbersEnd => spaces > 1,
+        Event::Cut => was_cut(observed),
+        Event::Flapping => (0..NETWORKS).all(|network| flapped(observed, network)),
+        Event::NumbersEnd => spaces.len() > 1,
         _ => trial.plain > 0,
     };
     let held = event
@@ -262,6 +290,7 @@ mod tests {
                 let behind = network as u64 * behind_ms * MS;
                 it.copies.push(Copied {
                     network,
+                    process: 1,
                     space: 2,
                     number,
                     left_ns: sent_ns,
@@ -330,9 +359,41 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_and_flapping_are_seen_by_what_they_take_in_their_time() {
+        let end = 500 * MS;
+        let cut = |is_down: &dyn Fn(&Copied) -> bool| {
+            let mut it = observed(0);
+            // The stream begins with the event.
+            it.began_ns = 0;
+            let copies = it.copies.iter_mut().filter(|copy| is_down(copy));
+            copies.for_each(|copy| copy.came_ns = None);
+            it
+        };
+        let whole = cut(&|copy| copy.network == 0);
+        assert_eq!(broken(case(Event::Cut, false), &whole), [""; 0]);
+        let half = cut(&|copy| copy.network == 0 && copy.left_ns < end);
+        assert_eq!(broken(case(Event::Cut, false), &half), ["took-place"]);
+        let turn = |copy: &Copied| copy.left_ns / DOWN.as_nanos() as u64 % 2 == copy.network as u64;
+        assert_eq!(broken(case(Event::Flapping, false), &cut(&turn)), [""; 0]);
+        let one = |copy: &Copied| copy.network == 1 && turn(copy);
+        let one = cut(&one);
+        assert_eq!(broken(case(Event::Flapping, false), &one), ["took-place"]);
+    }
+
+    #[test]
+    fn packets_of_a_process_and_of_the_one_before_it_are_told_apart() {
+        let mut it = observed(0);
+        for copy in it.copies.iter_mut().filter(|it| it.number >= 500) {
+            (copy.process, copy.number) = (2, copy.number - 500);
+        }
+        let case = case(Event::SenderRestarts, false);
+        assert_eq!(judge(case, 1, &it).plain, 0);
+    }
+
+    #[test]
     fn a_fault_that_did_not_take_place_proves_nothing() {
         let good = observed(0);
-        for event in [Event::Flapping, Event::NumbersEnd] {
+        for event in [Event::Cut, Event::Flapping, Event::NumbersEnd] {
             assert_eq!(
                 broken(case(event, false), &good),
                 ["took-place"],

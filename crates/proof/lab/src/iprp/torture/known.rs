@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::TortureOptions;
 use crate::demo::meter::Meter;
 use crate::iprp::hosts::{Hosts, address, interface};
-use crate::iprp::relay::{Delay, Fault, Loss};
+use crate::iprp::relay::{Delay, Fault, Loss, Tally};
 use crate::iprp::{LabError, impossible};
 use crate::runlog::Stall;
 
@@ -29,6 +29,10 @@ const LATE_NS: u64 = 250_000_000;
 const LATE_ONE_IN: usize = 100;
 /// After the sending end has begun anew it has so long until everything counts.
 const REGAIN_NS: u64 = 2_000_000_000;
+/// Frames of which no share is judged.
+const FEW: u64 = 50;
+/// Until a network has heard, and what was on its way has passed.
+const ORDERED: Duration = Duration::from_millis(100);
 /// How long the sending end is away.
 const AWAY: Duration = Duration::from_millis(500);
 
@@ -113,6 +117,12 @@ pub struct Contestant {
     pub stalled: usize,
     pub delay_ns: Option<Summary>,
     pub longest_gap_ms: Option<f64>,
+    /// What networks did with frames from the sending host to the other one; empty where nothing tells.
+    pub networks: Vec<Tally>,
+    /// Why what was to be done did not take place, if so: nothing is proved then.
+    pub unproved: Option<String>,
+    /// Times mean nothing where it ran.
+    pub untimed: bool,
     pub note: String,
 }
 
@@ -153,6 +163,10 @@ pub struct Befallen {
     pub away: Option<(u64, u64)>,
     /// From when to when this machine stood still, in order, none within another.
     pub stalls: Vec<(u64, u64)>,
+    /// What networks did.
+    pub networks: Vec<Tally>,
+    /// Why what was to be done did not take place, if so.
+    pub unproved: Option<String>,
 }
 
 impl Befallen {
@@ -222,6 +236,9 @@ impl Stream {
             stalled,
             delay_ns: Summary::of(delays()),
             longest_gap_ms: gap.map(|gap| gap as f64 / 1e6),
+            networks: self.befell.networks.clone(),
+            unproved: self.befell.unproved.clone(),
+            untimed: false,
             note: String::new(),
         };
         it.held = it.is_as_promised();
@@ -240,7 +257,11 @@ fn promised() -> String {
 impl Contestant {
     /// Whether it did what is promised.
     pub fn is_as_promised(&self) -> bool {
-        self.sent > 0 && self.lost == 0 && self.doubled == 0 && self.late * LATE_ONE_IN <= self.sent
+        self.unproved.is_none()
+            && self.sent > 0
+            && self.lost == 0
+            && self.doubled == 0
+            && self.late * LATE_ONE_IN <= self.sent
     }
 }
 
@@ -269,6 +290,30 @@ impl Trouble {
             _ => [of_all; 2],
         }
     }
+
+    /// Why this did not befall a contestant whose frames networks treated so, if it did not. `off`: while the interface was.
+    fn unproved(self, all: &[Tally], off: Option<&[Tally]>) -> Option<String> {
+        let &[a, b] = all else {
+            return Some("the networks did not tell what they did".into());
+        };
+        let took_place = match self {
+            Self::OneSided(percent) => {
+                let share = a.lost * 200 >= u64::from(percent) * a.left;
+                a.lost > 0 && b.lost == 0 && (a.left < FEW || share)
+            }
+            Self::Reordering => a.delayed + b.delayed > FEW,
+            Self::Unplugged => a.cut > 0,
+            Self::SwitchedOff => off.is_some_and(|off| off.first().is_some_and(|a| a.left == 0)),
+            Self::Restart => true,
+        };
+        let of = |it: Tally| {
+            format!(
+                "of {} frames {} were lost, {} cut off, {} held back",
+                it.left, it.lost, it.cut, it.delayed
+            )
+        };
+        (!took_place).then(|| format!("it did not befall: A: {}; B: {}", of(a), of(b)))
+    }
 }
 
 /// What is done to a contestant.
@@ -291,14 +336,17 @@ pub trait Attempt {
     fn begin_sender(&mut self) -> Result<(), LabError>;
 }
 
-/// Does to `hosts` what is to be done while a stream goes on; `end` and `begin` are of the sending end. Tells when that was away, and when this machine
-/// stood still.
+/// Does to the hosts and the sending end of `attempt` what `trouble` says, while a stream goes on. Tells when that end was away, what
+/// networks did, and when this machine stood still.
 ///
 /// # Errors
-/// What `sleep`, `begin` or a tool says.
+/// What the attempt or a tool says.
 pub fn befall(attempt: &mut impl Attempt, trouble: Trouble) -> Result<Befallen, LabError> {
     let meter = Meter::start().map_err(impossible)?;
-    let mut away = None;
+    let (mut away, mut off) = (None, None);
+    // What came before does not count.
+    attempt.hosts().relay.tally();
+    let mut earlier = Vec::new();
     attempt.sleep(BEFORE)?;
     match trouble {
         Trouble::OneSided(_) | Trouble::Reordering => attempt.sleep(LENGTH - BEFORE - AFTER)?,
@@ -311,7 +359,10 @@ pub fn befall(attempt: &mut impl Attempt, trouble: Trouble) -> Result<Befallen, 
         }
         Trouble::SwitchedOff => {
             switch(attempt.hosts(), "down")?;
-            attempt.sleep(LENGTH - BEFORE - AFTER)?;
+            attempt.sleep(ORDERED)?;
+            earlier = attempt.hosts().relay.tally();
+            attempt.sleep(LENGTH - BEFORE - AFTER - ORDERED)?;
+            off = Some(attempt.hosts().relay.tally());
             switch(attempt.hosts(), "up")?;
         }
         Trouble::Restart => {
@@ -324,9 +375,17 @@ pub fn befall(attempt: &mut impl Attempt, trouble: Trouble) -> Result<Befallen, 
         }
     }
     attempt.sleep(AFTER)?;
+    let mut networks = attempt.hosts().relay.tally();
+    for part in [&earlier, off.as_ref().unwrap_or(&Vec::new())] {
+        for (all, part) in networks.iter_mut().zip(part) {
+            *all = all.with(*part);
+        }
+    }
     Ok(Befallen {
         away,
         stalls: joined(meter.end()),
+        unproved: trouble.unproved(&networks, off.as_deref()),
+        networks,
     })
 }
 
@@ -373,6 +432,12 @@ impl Row {
     pub fn held(&self) -> bool {
         self.contestants.first().is_some_and(|it| it.held)
     }
+
+    /// Whether it says anything of iPRP.
+    pub fn is_done(&self) -> bool {
+        let first = self.contestants.first();
+        first.is_some_and(|it| it.unproved.is_none())
+    }
 }
 
 /// Where programs of others are, if they are anywhere.
@@ -414,6 +479,33 @@ mod tests {
         assert!(held(&late));
         late.came.insert(10, (u64::MAX, 1));
         assert!(!held(&late));
+    }
+
+    #[test]
+    fn what_did_not_befall_proves_nothing() {
+        let a = Tally {
+            left: 1_000,
+            lost: 800,
+            ..Tally::default()
+        };
+        let b = Tally {
+            left: 1_000,
+            ..Tally::default()
+        };
+        let is_proved = |trouble: Trouble, all: [Tally; 2]| trouble.unproved(&all, None).is_none();
+        assert!(is_proved(Trouble::OneSided(80), [a, b]));
+        for all in [[b, b], [a, a], [Tally { lost: 300, ..a }, b]] {
+            assert!(!is_proved(Trouble::OneSided(80), all));
+        }
+        for trouble in [Trouble::Reordering, Trouble::Unplugged] {
+            assert!(!is_proved(trouble, [a, b]));
+        }
+        let off = |left: u64| [Tally { left, ..b }, b];
+        let switched = |left| Trouble::SwitchedOff.unproved(&[b, b], Some(&off(left)));
+        assert!(switched(0).is_none() && switched(1).is_some());
+        let mut it = stream(1);
+        it.befell.unproved = switched(1);
+        assert!(!it.judged("x", "1").held);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use bumpless_svg::escape;
 
 use super::case::{Case, Place};
 use super::known::Row;
-use super::table::{cell, conditions, events, places, verdict, word};
+use super::table::{cell, conditions, events, late, places, verdict, word};
 use super::{Cell, Results};
 
 const STYLE: &str = include_str!("../../report/style.css");
@@ -14,10 +14,8 @@ const OWN: &str = include_str!("../../torture/page.css");
 
 /// The whole page.
 pub fn render(results: &Results) -> String {
-    let (class, headline) = match results.held() {
-        true => ("good", "iPRP kept every promise"),
-        false => ("bad", "iPRP did not keep every promise"),
-    };
+    let headline = results.verdict().words();
+    let class = if results.held() { "good" } else { "bad" };
     let trials: usize = results.cells.iter().map(|cell| cell.trials.len()).sum();
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -119,18 +117,18 @@ fn known(page: &mut String, rows: &[Row]) {
                 "<td>{}</td><td class=\"held {}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
                  <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{} {}</td>",
                 escape(&it.name),
-                if it.held { "yes" } else { "no" },
+                if word(it).starts_with("holds") { "yes" } else { "no" },
                 word(it),
                 it.lost,
                 it.sent,
                 it.doubled,
-                it.late,
+                late(it),
                 ms(delay.map(|it| it.p50)),
                 ms(delay.map(|it| it.p99)),
                 ms(delay.map(|it| it.max)),
                 it.longest_gap_ms.map_or("-".into(), |gap| format!("{gap:.1}")),
                 escape(&it.version),
-                escape(&it.note),
+                escape(&format!("{} {}", it.note, it.unproved.as_deref().unwrap_or_default())),
             ));
         }
         for it in &row.absent {

@@ -297,6 +297,7 @@ impl World {
             let found = bytes.get(at..).and_then(|it| it.first_chunk());
             found.map_or(0, |it| u32::from_be_bytes(*it))
         };
+        let process = u64::from(long(2)) << 32 | u64::from(long(6));
         let (space, number) = (long(10), long(14));
         let way = &mut self.ways[network];
         let delay = match way.fault.cut {
@@ -306,6 +307,7 @@ impl World {
         let came_ns = delay.map(|delay| now.as_nanos() + delay);
         self.seen.copies.push(Copied {
             network,
+            process,
             space,
             number,
             left_ns: now.as_nanos(),

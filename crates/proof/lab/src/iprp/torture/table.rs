@@ -21,10 +21,10 @@ pub fn text(results: &Results) -> String {
         text,
         "\nThis machine stood still {count} times for 2 ms or more, {longest:.1} ms at the longest; in the matrix nothing is excused by that."
     );
-    text.push_str(match results.held() {
-        true => "iPRP kept every promise",
-        false => "iPRP did NOT keep every promise",
-    });
+    if results.is_stopped {
+        text.push_str("It was told to stop before the end.\n");
+    }
+    text.push_str(results.verdict().words());
     text
 }
 
@@ -120,7 +120,22 @@ fn broken(text: &mut String, results: &Results) {
 
 /// Whether it did what is promised, in a word.
 pub fn word(it: &Contestant) -> &'static str {
-    if it.held { "holds" } else { "FAILS" }
+    let is_kept_but_for_doubles = it.untimed && it.lost == 0 && it.sent > 0;
+    match it.held {
+        true => "holds",
+        false if it.unproved.is_some() => "UNPROVED",
+        // The norm of what is not timed, PRP, tolerates them.
+        false if is_kept_but_for_doubles => "holds, with doubles",
+        false => "FAILS",
+    }
+}
+
+/// How many were late, where times mean something.
+pub fn late(it: &Contestant) -> String {
+    match it.untimed {
+        true => "-".into(),
+        false => it.late.to_string(),
+    }
 }
 
 fn known(text: &mut String, rows: &[Row]) {
@@ -140,8 +155,11 @@ fn known(text: &mut String, rows: &[Row]) {
                 it.lost,
                 it.sent,
                 it.doubled,
-                it.late
+                late(it)
             );
+            if let Some(why) = &it.unproved {
+                let _ = write!(text, "; {why}");
+            }
             if let Some(delay) = &it.delay_ns {
                 let ms = |ns: u64| ns as f64 / 1e6;
                 let _ = write!(

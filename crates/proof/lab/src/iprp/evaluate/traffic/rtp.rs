@@ -1,12 +1,13 @@
 //! An RTP stream (RFC 3550): GStreamer's own program on both ends, 50 packets of audio a second.
 
-use std::fs::File;
 use std::io;
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use super::{RTP, Row, Stage};
+use crate::demo::processes::{Process, describe};
 use crate::iprp::hosts::address;
 use crate::iprp::{LabError, impossible};
 
@@ -16,50 +17,59 @@ const RATE: u64 = 50;
 const BYTES: u64 = 160;
 const INSTALL: &str = "install it (Debian: apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good) and measure again";
 
-/// A receiver that ends with this value.
-struct Receiver(Child);
+/// Between two looks whether the sender has ended, and how long it has beyond its stream.
+const LOOK: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(20);
 
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn command(stage: &Stage<'_>, host: usize, words: &str) -> Command {
+/// The program on a host, which ends with what this gives; what it says goes to a file in `folder`.
+fn start(stage: &Stage<'_>, host: usize, folder: &Path, words: &str) -> io::Result<Process> {
     let mut command = Command::new(PROGRAM);
-    command
-        .arg("-q")
-        .args(words.split_whitespace())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
+    command.arg("-q").args(words.split_whitespace());
     stage.site.hosts.host(host).put_into(&mut command);
-    command
+    Process::spawn(command, folder, ["sender", "receiver"][host])
 }
 
-fn receiver(stage: &Stage<'_>, into: &Path, said: File) -> io::Result<Receiver> {
+fn receiver(stage: &Stage<'_>, folder: &Path, into: &Path) -> io::Result<Process> {
     let at = address(0, 1);
     let words = format!(
         "udpsrc address={at} port={RTP} caps=application/x-rtp,media=audio,clock-rate=8000,encoding-name=PCMU,payload=0 \
          ! rtpjitterbuffer ! rtppcmudepay ! filesink buffer-mode=unbuffered sync=false location={}",
         into.display()
     );
-    command(stage, 1, &words).stderr(said).spawn().map(Receiver)
+    start(stage, 1, folder, &words)
 }
 
-fn sender(stage: &Stage<'_>, packets: u64) -> Command {
+/// Sends until it has ended by itself; how it has ended, and its first words.
+fn send(stage: &mut Stage<'_>, folder: &Path, packets: u64) -> Result<Option<String>, LabError> {
     let to = address(0, 1);
     let words = format!(
         "audiotestsrc is-live=true num-buffers={packets} samplesperbuffer={BYTES} ! audio/x-raw,rate=8000,channels=1 ! mulawenc \
          ! rtppcmupay min-ptime=20000000 max-ptime=20000000 ! udpsink host={to} port={RTP}"
     );
-    command(stage, 0, &words)
+    let mut sender = start(stage, 0, folder, &words).map_err(impossible)?;
+    let looks = (stage.length + PATIENCE).as_millis() / LOOK.as_millis();
+    for _ in 0..looks {
+        if let Some(status) = sender.ended() {
+            let why = format!("{}: {}", describe(status), first_words(&sender));
+            return Ok((!status.success()).then_some(why));
+        }
+        stage.site.sleep(LOOK)?;
+    }
+    Ok(Some(format!(
+        "it did not end within {} s after its stream",
+        PATIENCE.as_secs()
+    )))
+}
+
+fn first_words(process: &Process) -> String {
+    let words = process.last_words();
+    words.lines().next().unwrap_or("it says nothing").to_owned()
 }
 
 /// Runs both ends; the inner error says why this computer cannot.
 pub fn run(stage: &mut Stage<'_>, name: &str) -> Result<Result<Row, String>, LabError> {
     let folder = tempfile::tempdir().map_err(impossible)?;
-    let (audio, words) = (folder.path().join("audio"), folder.path().join("words"));
+    let audio = folder.path().join("audio");
     // Whoever sends first begins the session.
     let open = || UdpSocket::bind((address(0, 0), 0));
     let poke = stage.site.hosts.host(0).run(open).map_err(impossible)?;
@@ -67,8 +77,7 @@ pub fn run(stage: &mut Stage<'_>, name: &str) -> Result<Result<Row, String>, Lab
     stage.begin("udp", RTP, || {
         let _ = poke.send_to(&[0], (address(0, 1), RTP));
     })?;
-    let said = File::create(&words).map_err(impossible)?;
-    let mut receiver = match receiver(stage, &audio, said) {
+    let mut receiver = match receiver(stage, folder.path(), &audio) {
         Ok(receiver) => receiver,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Err(format!("{PROGRAM} is not installed; {INSTALL}")));
@@ -77,22 +86,16 @@ pub fn run(stage: &mut Stage<'_>, name: &str) -> Result<Result<Row, String>, Lab
     };
     // It opens its socket within that time, or has ended.
     stage.site.sleep(super::SETTLE * 3)?;
-    if receiver.0.try_wait().is_ok_and(|ended| ended.is_some()) {
-        let words = std::fs::read_to_string(&words).unwrap_or_default();
-        let first = words.lines().next().unwrap_or("it says nothing").to_owned();
+    if receiver.ended().is_some() {
+        let first = first_words(&receiver);
         return Ok(Err(format!("{PROGRAM} cannot receive: {first}; {INSTALL}")));
     }
     stage.site.take();
     let packets = (stage.length.as_millis() as u64 * RATE / 1_000).max(1);
-    let (sent, copies) = stage.under_faults(|stage| {
-        sender(stage, packets)
-            .stderr(Stdio::null())
-            .status()
-            .map_err(impossible)
-    })?;
+    let (failed, copies) = stage.under_faults(|stage| send(stage, folder.path(), packets))?;
     drop(receiver);
-    if !sent.success() {
-        return Ok(Err(format!("{PROGRAM} cannot send ({sent}); {INSTALL}")));
+    if let Some(why) = failed {
+        return Ok(Err(format!("{PROGRAM} cannot send ({why}); {INSTALL}")));
     }
     let bytes = std::fs::metadata(&audio).map_or(0, |it| it.len());
     Ok(Ok(row(name, packets, bytes).over(&copies).judged()))
@@ -108,7 +111,7 @@ fn row(name: &str, packets: u64, bytes: u64) -> Row {
         lost: packets.saturating_sub(came),
         doubled: came.saturating_sub(packets),
         delay_of: "not told by it",
-        note: format!("{bytes} bytes of audio came"),
+        note: format!("{bytes} bytes of audio came; its jitter buffer would hide a double"),
         ..Row::default()
     }
 }

@@ -55,8 +55,7 @@ pub fn attempt(options: &TortureOptions, trouble: Trouble) -> Result<Contestant,
         let sending = scope.spawn(|| {
             let mut due = Clock.now();
             while !is_over.load(Ordering::Acquire) {
-                let at = Clock.now().as_nanos();
-                stream.sent.insert(senders.send(0), at);
+                stream.sent.insert(senders.send(0), due.as_nanos());
                 due += Span::from_micros(1_000_000 / u64::from(RATE));
                 Clock.sleep_until(due);
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bumpless_base::Duration as Span;
 use bumpless_net_linux::Clock;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::iprp::hosts::{Hosts, address, interface};
 use crate::iprp::torture::TortureOptions;
@@ -22,6 +22,8 @@ const MPTCP: i32 = 262;
 const PORT: u16 = 20_100;
 /// How long a call waits before it looks whether it is over.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often it is looked whether it is up.
+const UP_LOOKS: u32 = 60;
 /// What TCP has after the end for bringing what it has taken.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -90,11 +92,14 @@ fn send(is_over: &AtomicBool, is_away: &AtomicBool, sent: &Mutex<Stream>) {
     let (mut number, mut waiting) = (0u32, Vec::new());
     while !is_over.load(Ordering::Acquire) {
         if is_away.load(Ordering::Acquire) {
-            stream = None;
+            // Killed: whoever is at the other end is told by nothing but a reset.
+            if let Some(stream) = stream.take() {
+                let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            }
             waiting.clear();
+            due = Clock.now();
         } else if stream.is_none() {
             stream = connect().ok();
-            due = Clock.now();
             // Half a message would shift all behind it.
             waiting.clear();
         }
@@ -120,6 +125,7 @@ fn send(is_over: &AtomicBool, is_away: &AtomicBool, sent: &Mutex<Stream>) {
     }
     // What it has taken still has its time.
     if let Some(mut stream) = stream {
+        let _ = stream.set_write_timeout(Some(SETTLE));
         let _ = stream.write_all(&waiting);
         thread::sleep(SETTLE);
     }
@@ -162,6 +168,38 @@ fn read(mut stream: TcpStream, is_over: &AtomicBool, came: &Mutex<Stream>) {
     }
 }
 
+/// What the receiving host counts of MPTCP: connections with it, and subflows that joined one.
+fn joined(hosts: &Hosts) -> [u64; 2] {
+    let read = || std::fs::read_to_string("/proc/thread-self/net/netstat").unwrap_or_default();
+    let said = hosts.host(1).run(read).unwrap_or_default();
+    ["MPCapableACKRX", "MPJoinAckRx"].map(|name| counted(&said, name))
+}
+
+/// The counter of a name among those of MPTCP: a line of names, a line of numbers.
+fn counted(said: &str, name: &str) -> u64 {
+    let mut lines = said.lines().filter(|line| line.starts_with("MPTcpExt:"));
+    let [names, numbers] = [lines.next(), lines.next()].map(Option::unwrap_or_default);
+    let mut both = names.split_whitespace().zip(numbers.split_whitespace());
+    let found = both.find(|it| it.0 == name);
+    found.and_then(|it| it.1.parse().ok()).unwrap_or(0)
+}
+
+/// Waits until it is MPTCP that runs, with a subflow on each network; the inner error says that it does not.
+fn both(hosts: &Hosts, stop: &Arc<AtomicBool>) -> Result<Result<(), String>, LabError> {
+    let mut seen = [0; 2];
+    for _ in 0..UP_LOOKS {
+        super::sleep(LOOK, stop)?;
+        seen = joined(hosts);
+        if seen.iter().all(|it| *it > 0) {
+            return super::sleep(LOOK * 4, stop).map(Ok);
+        }
+    }
+    let [connections, joins] = seen;
+    Ok(Err(format!(
+        "its connection has no subflow on each network: {connections} connections with MPTCP, {joins} further subflows; do it again"
+    )))
+}
+
 pub fn attempt(
     options: &TortureOptions,
     trouble: Trouble,
@@ -199,9 +237,12 @@ pub fn attempt(
     let befell = thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(&listener, &receives, &stream));
         let sending = scope.spawn(|| hosts.host(0).run(|| send(&sends, &is_away, &stream)));
-        let befell = super::sleep(LOOK * 10, &options.stop).and_then(|()| {
+        let befell = both(&hosts, &options.stop).and_then(|up| {
+            let Ok(()) = up else {
+                return Ok(up.map(|()| Default::default()));
+            };
             hosts.relay.set(trouble.at_first().to_vec());
-            befall(&mut pair, trouble)
+            befall(&mut pair, trouble).map(Ok)
         });
         sends.store(true, Ordering::Release);
         let _ = sending.join();
@@ -209,6 +250,10 @@ pub fn attempt(
         let _ = receiving.join();
         befell
     })?;
+    let befell = match befell {
+        Ok(befell) => befell,
+        Err(why) => return Ok(Err(why)),
+    };
     let mut stream = stream.into_inner().unwrap_or_default();
     stream.befell = befell;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -218,4 +263,17 @@ pub fn attempt(
     );
     it.note = "a byte stream: what waits behind a lost segment comes late".into();
     Ok(Ok(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_their_names() {
+        let said = "TcpExt: A MPJoinAckRx\nTcpExt: 1 9\nMPTcpExt: MPCapableACKRX MPJoinAckRx\nMPTcpExt: 2 3\n";
+        let all = ["MPCapableACKRX", "MPJoinAckRx", "A"].map(|name| counted(said, name));
+        assert_eq!(all, [2, 3, 0]);
+        assert_eq!(counted("", "A"), 0);
+    }
 }

@@ -1,26 +1,23 @@
 //! Linux PRP (module `hsr`) in a second kernel: a script beside SRT's program runs all rows in one virtual machine, and tells of each in a line.
 
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use crate::iprp::LabError;
+use crate::demo::processes::{Process, describe};
 use crate::iprp::torture::TortureOptions;
 use crate::iprp::torture::known::{Contestant, Failure, programs};
+use crate::iprp::{LabError, impossible};
 
 const PROGRAM: &str = "linux-prp";
 /// Without hardware's help a second kernel takes its time.
 const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the script said, or why it said nothing.
-pub struct Prp(Result<Vec<Value>, String>);
+/// Lines of the script, and what is to be said of a row of which there is none; or why there are no lines at all.
+pub struct Prp(Result<(Vec<Value>, String), String>);
 
 /// Runs all rows.
 ///
@@ -36,19 +33,15 @@ pub fn linux_prp(
         return Ok(Prp(Err(why.into())));
     };
     if rows.is_empty() {
-        return Ok(Prp(Ok(Vec::new())));
+        return Ok(Prp(Ok((Vec::new(), String::new()))));
     }
     tell("Linux PRP in a second kernel".into());
     let mut command = Command::new(folder.join(PROGRAM));
     command.args(rows.iter().map(|row| row.id));
-    command
-        // So that it can be ended with all that it has started.
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let child = match command.spawn() {
-        Ok(child) => child,
+    let words = tempfile::tempdir().map_err(impossible)?;
+    // It ends with this program, whatever ends that, and QEMU with it.
+    let process = match Process::spawn(command, words.path(), PROGRAM) {
+        Ok(process) => process,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Prp(Err(format!(
                 "there is no {PROGRAM} in that folder: bench/peers/iprp/build.sh puts it together"
@@ -56,44 +49,42 @@ pub fn linux_prp(
         }
         Err(error) => return Ok(Prp(Err(format!("cannot run {PROGRAM}: {error}")))),
     };
-    wait(child, options).map(Prp)
+    let end = wait(process, options)?;
+    let said = std::fs::read(words.path().join(format!("{PROGRAM}.out"))).unwrap_or_default();
+    Ok(Prp(Ok(read(&String::from_utf8_lossy(&said), &end))))
 }
 
-/// Its lines; it is ended if it takes too long.
-fn wait(
-    mut child: Child,
-    options: &TortureOptions,
-) -> Result<Result<Vec<Value>, String>, LabError> {
+/// How it ended; it is ended if it takes too long.
+fn wait(mut process: Process, options: &TortureOptions) -> Result<String, LabError> {
     let since = Instant::now();
     loop {
-        let is_stopped = options.stop.load(Ordering::Acquire);
-        if is_stopped || since.elapsed() > PATIENCE {
-            // The child has not been waited for, so its number is still its own.
-            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-            let _ = child.wait();
-            return match is_stopped {
-                true => Err(LabError::Stopped),
-                false => Ok(Err(format!(
-                    "{PROGRAM} did not end within {} s",
-                    PATIENCE.as_secs()
-                ))),
-            };
+        if let Some(status) = process.ended() {
+            return Ok(match status.code() {
+                // What timeout(1) says.
+                Some(124) => "its time was up".into(),
+                _ => describe(status),
+            });
         }
-        match child.try_wait() {
-            Ok(None) => thread::sleep(LOOK),
-            _ => break,
+        if since.elapsed() > PATIENCE {
+            return Ok(format!("it did not end within {} s", PATIENCE.as_secs()));
         }
+        super::sleep(LOOK, &options.stop)?;
     }
-    let output = child.wait_with_output().map_err(crate::iprp::impossible)?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<Value> = said
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
-    Ok(match lines.is_empty() {
-        true => Err(format!("{PROGRAM} told nothing ({})", output.status)),
-        false => Ok(lines),
-    })
+}
+
+/// Lines of rows, and how it ended with the last of the other ones.
+fn read(said: &str, end: &str) -> (Vec<Value>, String) {
+    let row = |line: &str| {
+        let row = serde_json::from_str::<Value>(line).ok();
+        row.filter(|it| it["row"].is_string())
+    };
+    let mut others = said.lines().filter(|line| row(line).is_none());
+    let last = others.rfind(|line| !line.trim().is_empty());
+    let why = format!(
+        "{PROGRAM} told nothing of it ({end}); its last words: {}",
+        last.unwrap_or("none")
+    );
+    (said.lines().filter_map(row).collect(), why)
 }
 
 impl Prp {
@@ -102,19 +93,23 @@ impl Prp {
     /// # Errors
     /// Why nothing did.
     pub fn of(&self, row: &str) -> Result<Contestant, String> {
-        let lines = self.0.as_ref().map_err(Clone::clone)?;
+        let (lines, why) = self.0.as_ref().map_err(Clone::clone)?;
         let line = lines.iter().find(|line| line["row"] == row);
-        let line = line.ok_or("its script has no such row")?;
+        let line = line.ok_or_else(|| why.clone())?;
         if let Some(why) = line["absent"].as_str() {
             return Err(why.into());
         }
-        let number = |what: &str| line[what].as_u64().unwrap_or(0) as usize;
+        let number = |what: &str| {
+            let number = line[what].as_u64().map(|it| it as usize);
+            number.ok_or_else(|| format!("its script does not tell '{what}': {line}"))
+        };
         let mut it = Contestant {
             name: "Linux PRP".into(),
             version: line["version"].as_str().unwrap_or("unknown").into(),
-            sent: number("sent"),
-            lost: number("lost"),
-            doubled: number("doubled"),
+            sent: number("sent")?,
+            lost: number("lost")?,
+            doubled: number("doubled")?,
+            untimed: true,
             note: "in a second kernel, emulated: times mean nothing there; IEC 62439-3 tolerates a double".into(),
             ..Contestant::default()
         };
@@ -125,23 +120,29 @@ impl Prp {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    const SAID: &str = r#"SeaBIOS
+{"row": "a", "version": "Linux 6.12", "sent": 100, "lost": 3, "doubled": 0}
+{"row": "b", "absent": "it has no netem"}
+{"row": "c", "version": "Linux 6.12", "sent": 100, "lost": 0, "doubled": 0}
+{"row": "e", "version": "Linux 6.12", "sent": 100, "lost": -1, "doubled": 0}
+Kernel panic
+"#;
 
     #[test]
     fn what_the_second_kernel_says_is_judged_and_what_it_lacks_is_said() {
-        let lines = vec![
-            json!({"row": "a", "version": "Linux 6.12", "sent": 100, "lost": 3, "doubled": 0}),
-            json!({"row": "b", "absent": "it has no netem"}),
-            json!({"row": "c", "version": "Linux 6.12", "sent": 100, "lost": 0, "doubled": 0}),
-        ];
-        let prp = Prp(Ok(lines));
+        let prp = Prp(Ok(read(SAID, "its time was up")));
         let a = prp.of("a").unwrap();
         assert!(!a.held && a.lost == 3);
         assert_eq!(prp.of("b").unwrap_err(), "it has no netem");
         assert!(prp.of("c").unwrap().held);
-        assert!(prp.of("d").is_err());
+        let why = prp.of("d").unwrap_err();
+        assert!(
+            why.contains("time was up") && why.contains("panic"),
+            "{why}"
+        );
+        assert!(prp.of("e").unwrap_err().contains("lost"));
         assert!(Prp(Err("why".into())).of("a").is_err());
     }
 }

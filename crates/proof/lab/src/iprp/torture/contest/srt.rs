@@ -23,6 +23,10 @@ const PORT: u16 = 20_200;
 /// For the group to connect on both networks, and for what is on its way at the end.
 const CONNECT: Duration = Duration::from_millis(1_500);
 const SETTLE: Duration = Duration::from_secs(1);
+/// A member of the group carries the stream if so many frames leave in that time, of 250; it is looked so often.
+const WINDOW: Duration = Duration::from_millis(500);
+const CARRIES: u64 = 150;
+const WINDOWS: u32 = 6;
 /// Numbers of a sending program that begins anew go on from here.
 const AGAIN_FROM: u32 = 1 << 20;
 
@@ -43,6 +47,33 @@ impl Pair {
         command.args(more);
         self.hosts.host(host).put_into(&mut command);
         Process::spawn(command, self.folder.path(), name).map_err(impossible)
+    }
+
+    /// Waits until both members of the group carry the stream, and it arrives; the inner error says that it does not.
+    fn connected(&mut self) -> Result<Result<(), String>, LabError> {
+        self.sleep(CONNECT - WINDOW)?;
+        let mut left = Vec::new();
+        for _ in 0..WINDOWS {
+            self.hosts.relay.tally();
+            self.sleep(WINDOW)?;
+            left = self.hosts.relay.tally().iter().map(|it| it.left).collect();
+            let carries = left.iter().all(|left| *left > CARRIES);
+            let speak = ["sender", "receiver"].iter();
+            let mut speak = speak.map(|name| read(&self.said(name)).next().is_some());
+            if carries && speak.all(|speaks| speaks) {
+                return Ok(Ok(()));
+            }
+        }
+        let words = ["sender", "receiver"].map(|name| {
+            let said = self.said(name);
+            said.lines().last().unwrap_or("nothing").to_owned()
+        });
+        Ok(Err(format!(
+            "its group did not come up on both networks (frames in {} ms: {left:?}); do it again; sender: {}; receiver: {}",
+            WINDOW.as_millis(),
+            words[0],
+            words[1]
+        )))
     }
 
     fn said(&self, name: &str) -> String {
@@ -95,10 +126,24 @@ fn read(said: &str) -> impl Iterator<Item = (u32, u64)> {
     })
 }
 
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("version").output().ok()?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    output.status.success().then_some(said)
+/// Its version, or why it cannot be had.
+fn version(program: &Path) -> Result<String, String> {
+    let output = Command::new(program).arg("version").output();
+    let output = output.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("there is no {PROGRAM} in that folder: bench/peers/iprp/build.sh builds it")
+        }
+        _ => format!("cannot run {PROGRAM}: {error}"),
+    })?;
+    let words = |said: &[u8]| String::from_utf8_lossy(said).trim().to_owned();
+    match output.status.success() {
+        true => Ok(words(&output.stdout)),
+        false => Err(format!(
+            "{PROGRAM} version fails ({}): {}; bench/peers/iprp/build.sh builds it anew",
+            output.status,
+            words(&output.stderr)
+        )),
+    }
 }
 
 pub fn attempt(
@@ -110,10 +155,9 @@ pub fn attempt(
             "SRT with bonding is built apart: bench/peers/iprp/build.sh, then --peers bench/peers/iprp/bin".into(),
         ));
     };
-    let Some(version) = version(&program) else {
-        return Ok(Err(format!(
-            "there is no {PROGRAM} in that folder: bench/peers/iprp/build.sh builds it"
-        )));
+    let version = match version(&program) {
+        Ok(version) => version,
+        Err(why) => return Ok(Err(why)),
     };
     let mut pair = Pair {
         hosts: Hosts::new(2, options.seed)?,
@@ -129,7 +173,9 @@ pub fn attempt(
     pair.receiver = Some(pair.start(1, "receiver", &listen)?);
     pair.sleep(CONNECT / 5)?;
     pair.begin_sender()?;
-    pair.sleep(CONNECT)?;
+    if let Err(why) = pair.connected()? {
+        return Ok(Err(why));
+    }
     // What was sent while the group came up is not counted.
     let first = read(&pair.said("sender")).map(|it| it.0).max();
     pair.hosts.relay.set(trouble.at_first().to_vec());
