@@ -300,11 +300,8 @@ fn a_driver_that_stands_still_delays_nobody_is_named_and_started_again() {
     assert!(device["driver"]["failures"].as_u64() >= Some(1), "{device}");
     assert!(site.counter("left", "field_driver_failures") >= 1);
     // SAFETY: as above.
-    assert_ne!(
-        unsafe { libc::kill(pid as i32, 0) },
-        0,
-        "the one that stood still is gone"
-    );
+    let found = unsafe { libc::kill(pid as i32, 0) };
+    assert_ne!(found, 0, "the one that stood still is gone");
     let stamps: Vec<_> = writes(&scale).iter().map(|it| (it.0, it.1)).collect();
     assert!(stamps.is_sorted(), "{stamps:?}");
 }

@@ -9,6 +9,7 @@ mod rates;
 mod run;
 mod show;
 mod test;
+mod torture;
 mod tracert;
 
 use std::net::IpAddr;
@@ -52,6 +53,7 @@ enum Action {
     Test(test::Test),
     Demo(demo::Demo),
     Evaluate(evaluate::Evaluate),
+    Torture(torture::Torture),
 }
 
 impl Iprp {
@@ -69,6 +71,7 @@ impl Iprp {
             Action::Test(command) => command.run(),
             Action::Demo(command) => command.run(),
             Action::Evaluate(command) => command.run(),
+            Action::Torture(command) => command.run(),
         }
     }
 }

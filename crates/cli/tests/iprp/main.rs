@@ -14,6 +14,7 @@ mod hostile;
 mod readme;
 mod site;
 mod thousands;
+mod torture;
 mod trial;
 mod view;
 mod ways;
@@ -52,6 +53,10 @@ use groups::{
 use hostile::an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth;
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use thousands::ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory;
+use torture::{
+    a_case_or_a_folder_of_peers_that_is_not_there_is_told_before_it_starts,
+    a_slice_of_the_torture_keeps_every_promise_and_says_who_was_not_there,
+};
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
 use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
 use ways::the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named;
@@ -88,6 +93,8 @@ bumpless_testing::tests!(
     the_demo_takes_no_rights_where_user_namespaces_are_permitted,
     a_demo_that_is_stopped_or_killed_leaves_nothing,
     a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data,
+    a_slice_of_the_torture_keeps_every_promise_and_says_who_was_not_there,
+    a_case_or_a_folder_of_peers_that_is_not_there_is_told_before_it_starts,
     each_wrong_input_is_told_with_its_remedy,
     missing_rights_and_a_second_daemon_are_told,
 );

@@ -216,7 +216,7 @@ impl Stream {
         let sending = thread::spawn(move || {
             let (began, every) = (Instant::now(), Duration::from_secs(1) / a_second);
             let mut number = 0;
-            while !stopping.load(Ordering::Relaxed) && number < 60 * a_second {
+            while !stopping.load(Ordering::Relaxed) && number < 240 * a_second {
                 // A network that is down for the host itself refuses; that loses nothing that was promised.
                 let _ = socket.send_to(&number.to_be_bytes(), to);
                 number += 1;

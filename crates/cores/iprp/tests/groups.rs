@@ -202,6 +202,33 @@ fn a_member_that_leaves_ends_nothing_for_the_others() {
     ));
 }
 
+/// I-65: a network that is behind brings copies after the withdrawal, also of a sender that was never advertised to.
+#[test]
+fn a_member_that_stops_takes_nothing_twice_and_all_that_is_on_its_way() {
+    let now = at(Duration::from_secs(20));
+    let (mut sender, _) = begun(now);
+    let from = SocketAddr::new(address(1, 1), 1_001);
+    let mut stops = member(2);
+    let [mut early, mut late] = [b"early", b"later"].map(|it| copies(&mut sender, now, it));
+    stops.handle_data(now, None, from, &mut early[0].1).unwrap();
+    stops.withdraw();
+    assert_eq!(say(&mut stops, now), Vec::<Vec<u8>>::new());
+    let behind = now + MS * 100;
+    stops.handle_timeout(behind);
+    for (copy, is_first) in [
+        (early.remove(1), false),
+        (late.remove(1), true),
+        (late.remove(0), false),
+    ] {
+        let mut copy = copy.1;
+        let came = stops.handle_data(behind, None, from, &mut copy);
+        assert_eq!(came.is_ok(), is_first, "{came:?}");
+    }
+    let events = std::iter::from_fn(|| stops.poll_event());
+    let ends = events.filter(|it| matches!(it, ReceiverEvent::Ended { .. }));
+    assert_eq!(ends.count(), 1);
+}
+
 /// I-30, I-36: the sender numbers on for other members meanwhile.
 #[test]
 fn a_member_that_comes_back_takes_the_next_packet_and_nothing_that_it_has_had() {

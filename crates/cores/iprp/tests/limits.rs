@@ -9,8 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_iprp::{
-    Discard, FEEDBACK_LEN, Flow, MAX_MESSAGE, Origin, PeerId, Receiver, ReceiverLimits,
-    ReceiverSetup, Replication, Sender, SenderEvent, SenderLimits, SenderSetup, SessionId,
+    Discard, FEEDBACK_LEN, Flow, MAX_MESSAGE, Origin, PeerId, Receiver, ReceiverEvent,
+    ReceiverLimits, ReceiverSetup, Replication, Sender, SenderEvent, SenderLimits, SenderSetup,
+    SessionId,
 };
 use bumpless_secure::RingSuite;
 use pair::{MS, Pair, address, flow, receiver_setup, sender_setup};
@@ -49,6 +50,8 @@ fn allocated<T>(work: impl FnOnce() -> T) -> (u64, u64, T) {
 }
 
 const SESSIONS: usize = 10_000;
+/// As the default has it.
+const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 /// Bytes of memory for each session of a receiver with the default window, and of a sender (`spec/iprp.md`, I-60).
 const RECEIVER_EACH: u64 = 5_120;
 const SENDER_EACH: u64 = 3_072;
@@ -202,6 +205,48 @@ fn every_end_is_told_when_a_host_with_all_sessions_is_disowned() {
 #[test]
 fn every_end_is_told_when_all_sessions_end_with_time() {
     all_ends_are_told(|pair| pair.pass(Duration::from_secs(200)));
+}
+
+#[test]
+fn events_a_receiver_has_no_room_for_are_counted_and_its_key_is_told() {
+    let mut pair = large();
+    let mut message = [0; MAX_MESSAGE];
+    let mut say_all = |pair: &mut Pair| {
+        while let Some(outgoing) = pair.receiver.poll_advertisement(pair.now, &mut message) {
+            pair_say(pair, &message[..outgoing.len]);
+        }
+    };
+    const BEGUN: usize = 300;
+    for at in 0..BEGUN {
+        pair.receiver.handle_monitored(pair.now, &flow_of(at));
+        say_all(&mut pair);
+    }
+    let number = pair.receiver.key_number();
+    let waits = pair.receiver.totals().events_lost;
+    assert!(waits > 0, "nobody has collected anything");
+    // The key changes while there is no room for a word.
+    let (count, ..) = allocated(|| pair.receiver.handle_timeout(pair.now + KEY_LIFETIME));
+    assert_eq!(count, 0);
+    let told: Vec<_> = std::iter::from_fn(|| pair.receiver.poll_event()).collect();
+    let key = ReceiverEvent::KeyChanged { number: number + 1 };
+    assert_eq!(told[0], key);
+    let lost = pair.receiver.totals().events_lost;
+    let ends = BEGUN;
+    assert_eq!(
+        told.len() - 1 + lost as usize,
+        2 * BEGUN + ends,
+        "each is told or counted: begins, networks, ends"
+    );
+    // There is room again.
+    pair.now += KEY_LIFETIME;
+    pair.receiver.handle_monitored(pair.now, &flow_of(0));
+    say_all(&mut pair);
+    let next = pair.receiver.poll_event();
+    assert!(
+        matches!(next, Some(ReceiverEvent::Begun { .. })),
+        "{next:?}"
+    );
+    assert_eq!(pair.receiver.totals().events_lost, lost);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
 mod due;
+mod heard;
 mod incoming;
 mod modes;
 mod outgoing;
@@ -11,23 +12,20 @@ mod own;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_capture::{Injector, Parsed, Queue, Sightings};
 use bumpless_iprp::{
-    Copy, FEEDBACK_LEN, Flow, MAX_MESSAGE, MessageError, Mode, Monitored, Origin, PeerId, Receiver,
-    Scope, Sender, SenderEvent, group_of_message,
+    Copy, FEEDBACK_LEN, Flow, Mode, Monitored, Receiver, Scope, Sender, SenderEvent,
 };
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_secure::RingSuite;
 use rtrb::{Consumer, Producer};
 
-use crate::closed::Kind;
 use crate::exchange::{Attached, ToControl, ToData};
-use crate::groups::MEMBER;
-use crate::snapshot::{Passed, Snapshot};
+use crate::snapshot::Passed;
 use due::{Farewell, tell_due};
 use modes::mode_of;
 use outgoing::Turn;
@@ -243,108 +241,6 @@ impl DataPlane {
         }
     }
 
-    fn hear(&mut self, now: Instant, told: ToData) {
-        match told {
-            ToData::Message {
-                peer,
-                addresses,
-                kind,
-                message,
-            } => self.take(now, peer, &addresses, kind, &message),
-            ToData::Monitored(monitored, modes) => {
-                // It was checked before it was sent here.
-                let _ = self.receiver.set_monitored(&monitored);
-                self.modes = modes;
-                let all: Vec<_> = self
-                    .sender
-                    .sessions()
-                    .map(|it| (it.session, it.scope()))
-                    .collect();
-                for (session, scope) in all {
-                    self.sender.set_mode(session, mode_of(&self.modes, &scope));
-                }
-            }
-            ToData::Disown(peer, addresses) => {
-                self.sender.disown(peer);
-                self.receiver.disown(peer, &addresses);
-            }
-            ToData::Members(members) => {
-                self.tell(ToControl::MembersKnown(members.number));
-                self.members.become_these(now, members.all);
-            }
-            ToData::Groups(sending, receiving) => {
-                // They were checked before they were sent here.
-                let _ = self.sender.set_groups(sending);
-                let _ = self.receiver.set_groups(receiving);
-            }
-            ToData::Snapshot => {
-                let cores = (&self.sender, &self.receiver);
-                let attached = &self.attached;
-                let segmentations = attached.ports.segmentations();
-                let ways = (attached.room, segmentations, attached.coalesces);
-                let taken = Snapshot::take(now, cores, &self.passed, ways);
-                self.tell(ToControl::Snapshot(Box::new(taken)));
-            }
-            ToData::Stop | ToData::Attached(_) => {}
-        }
-    }
-
-    /// A message of a process that has the key. It may speak for each address that its host says it has.
-    fn take(
-        &mut self,
-        now: Instant,
-        peer: PeerId,
-        addresses: &[IpAddr],
-        kind: Kind,
-        message: &[u8],
-    ) {
-        let mut result = Err(MessageError::NotTheirs);
-        for &address in addresses {
-            let origin = Origin { peer, address };
-            result = match kind {
-                Kind::ForSender => self.take_advertisement(now, origin, message),
-                _ => self.receiver.handle_message(now, origin, message),
-            };
-            if !matches!(result, Err(MessageError::NotTheirs)) {
-                break;
-            }
-        }
-        // Members hear of all sessions of their group.
-        let is_nothing = peer == MEMBER && result == Err(MessageError::Unknown);
-        if let Err(error) = result
-            && !is_nothing
-        {
-            self.tell(ToControl::Refused(addresses.to_vec(), error));
-        }
-    }
-
-    fn take_advertisement(
-        &mut self,
-        now: Instant,
-        from: Origin,
-        message: &[u8],
-    ) -> Result<(), MessageError> {
-        let mut answer = [0; MAX_MESSAGE];
-        let len = self
-            .sender
-            .handle_message(now, from, message, &mut answer)?;
-        if len > 0 {
-            // It keeps other members from advertising, too.
-            if let Some(group) = group_of_message(message) {
-                self.tell(ToControl::Spread {
-                    group,
-                    message: answer[..len].to_vec(),
-                });
-            }
-            self.tell(ToControl::Send {
-                to: from.address,
-                kind: Kind::ForReceiver,
-                message: answer[..len].to_vec(),
-            });
-        }
-        Ok(())
-    }
-
     /// What is due by time, and what has happened. Whether other hosts have been told all that is due for them.
     fn keep_time(&mut self, now: Instant) -> bool {
         if let Some((scope, begin)) = self.backlog.pop_back() {
@@ -391,7 +287,10 @@ impl DataPlane {
             }
             self.tell(ToControl::Sender(event));
         }
-        while let Some(event) = self.receiver.poll_event() {
+        // What the other thread has no room for waits in the core, which does not lose the number of its key.
+        while !self.outbox.is_full()
+            && let Some(event) = self.receiver.poll_event()
+        {
             self.tell(ToControl::Receiver(event));
         }
     }

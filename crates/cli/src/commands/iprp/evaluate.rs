@@ -33,7 +33,7 @@ pub struct Evaluate {
     /// Measure the cost of so many sessions at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=20))]
     cost_sessions: u8,
-    /// How long each program of others runs (iperf3, C37.118, Modbus TCP, a multicast stream), seconds; 0: leave them out
+    /// How long each program of others runs (iperf3, RTP of GStreamer, C37.118, Modbus TCP, a multicast stream), seconds; 0: leave them out
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=600))]
     traffic_seconds: u64,
     /// Draw losses and delays from this

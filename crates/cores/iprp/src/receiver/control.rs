@@ -27,6 +27,10 @@ pub struct Outgoing {
 impl<S: Suite> State<S> {
     /// A plain packet of `flow` was seen (algorithm 1).
     pub(crate) fn handle_monitored(&mut self, now: Instant, flow: &Flow) {
+        // Whoever has been told that packets are wanted as they are is not asked for copies again by one that does so.
+        if self.stops {
+            return;
+        }
         let scopes = self.monitored.iter().filter_map(|it| it.scope(flow));
         let scope = scopes.into_iter().find(|scope| self.is_monitored(scope));
         let Some(scope) = scope.filter(|_| flow.is_sound() && !flow.source.is_multicast()) else {
@@ -86,10 +90,14 @@ impl<S: Suite> State<S> {
             if active.withdrawn {
                 let subject = active.subject;
                 let len = Message::Withdrawal { subject }.encode(out);
-                self.end(place, EndCause::NotMonitored);
+                match self.stops {
+                    true => self.take_leave(place),
+                    false => self.end(place, EndCause::NotMonitored),
+                }
                 return Some(Outgoing { to, session, len });
             }
-            if active.silent || now > active.last_seen + self.timing.inactivity {
+            let is_inactive = now > active.last_seen + self.timing.inactivity;
+            if active.silent || self.stops || is_inactive {
                 self.active.rest(place);
                 continue;
             }
@@ -154,7 +162,7 @@ impl<S: Suite> State<S> {
         };
         let place = self.active.find(&subject).ok_or(MessageError::Unknown)?;
         let active = self.active.get(place).ok_or(MessageError::Unknown)?;
-        if active.withdrawn || active.silent {
+        if active.withdrawn || active.silent || self.stops {
             return Err(MessageError::Unknown);
         }
         let is_theirs = from.address == subject.source || self.is_known(subject.source, from.peer);
@@ -278,6 +286,24 @@ impl<S: Suite> State<S> {
         self.recovers_until = Instant::ZERO;
     }
 
+    /// Its sender knows that the driver stops, or was never asked for copies. What was on its way to this process still counts.
+    fn take_leave(&mut self, place: usize) {
+        self.active.rest(place);
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        active.withdrawn = false;
+        let Subject { source, scope } = active.subject;
+        if core::mem::take(&mut active.begun) {
+            self.notify(ReceiverEvent::Ended {
+                session: SessionId(place as u32),
+                source,
+                scope,
+                cause: EndCause::NotMonitored,
+            });
+        }
+    }
+
     /// Those that are not monitored any more, or all, are told that their packets are wanted as they are.
     pub(crate) fn withdraw(&mut self, all: bool) {
         self.stops |= all;
@@ -296,6 +322,8 @@ impl<S: Suite> State<S> {
                     active.withdrawn = true;
                     self.active.reschedule(place);
                 }
+                // Nobody has to be told, but copies may be on their way all the same.
+                _ if self.stops => self.take_leave(place),
                 _ => self.end(place, EndCause::NotMonitored),
             }
         }

@@ -311,7 +311,7 @@ impl<S: Suite> State<S> {
         let Some(active) = self.active.get_mut(place) else {
             return;
         };
-        if !core::mem::replace(&mut active.begun, true) {
+        if !self.stops && !core::mem::replace(&mut active.begun, true) {
             let Subject { source, scope } = active.subject;
             self.notify(ReceiverEvent::Begun {
                 session: SessionId(place as u32),

@@ -230,11 +230,11 @@ impl<S: Suite> Receiver<S> {
 
     /// What has happened.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        self.state.events.pop()
+        self.state.poll_event()
     }
 
     /// The driver stops: [`poll_advertisement`](Self::poll_advertisement) then gives a message for every sender that its
-    /// packets are wanted as they are.
+    /// packets are wanted as they are. Copies that come until the driver ends are still taken, each once (I-65).
     pub fn withdraw(&mut self) {
         self.state.withdraw(true);
     }

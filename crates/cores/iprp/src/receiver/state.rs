@@ -57,9 +57,12 @@ pub(crate) struct State<S: Suite> {
     /// Answers sealed with the keys of `boot`.
     pub answered: u32,
     pub answers: BoundedQueue<Pending>,
-    /// The driver stops: nothing is remembered any more.
+    /// The driver stops: what is on its way is taken, nobody is asked for copies any more, and nothing begins.
     pub stops: bool,
     pub events: BoundedQueue<ReceiverEvent>,
+    /// The key has changed, and nobody has been told yet. It has a place of its own: were it lost for want of
+    /// room, the next process of this receiver would take a number that this one has used.
+    pub untold_key: Option<u32>,
     pub totals: ReceiverTotals,
 }
 
@@ -97,6 +100,7 @@ impl<S: Suite> State<S> {
             answers: BoundedQueue::new(ANSWERS),
             stops: false,
             events: BoundedQueue::new(EVENTS),
+            untold_key: None,
             totals: ReceiverTotals::default(),
         })
     }
@@ -117,6 +121,12 @@ impl<S: Suite> State<S> {
         if self.events.push(event).is_err() {
             self.totals.events_lost += 1;
         }
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<ReceiverEvent> {
+        let key = self.untold_key.take();
+        let key = key.map(|number| ReceiverEvent::KeyChanged { number });
+        key.or_else(|| self.events.pop())
     }
 
     /// For how long what was advertised may be in use: a sender's session ends three periods after the advertisement has
@@ -159,7 +169,7 @@ impl<S: Suite> State<S> {
         let Some(active) = self.active.get(place).copied() else {
             return;
         };
-        if active.outlasts_us() && !active.silent && !self.stops {
+        if active.outlasts_us() && !active.silent {
             self.silence(place);
         } else {
             self.forget(place);
@@ -245,9 +255,7 @@ impl<S: Suite> State<S> {
         if now >= self.numbers.next_at() {
             let grace = self.grace();
             self.numbers.roll(now, self.timing.key_lifetime, grace);
-            self.notify(ReceiverEvent::KeyChanged {
-                number: self.numbers.present(),
-            });
+            self.untold_key = Some(self.numbers.present());
         }
         while let Some((at, place)) = self.active.next_end()
             && at < now

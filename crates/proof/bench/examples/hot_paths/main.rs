@@ -8,6 +8,7 @@ mod iprp;
 mod node;
 mod protection;
 mod roles;
+mod segments;
 mod transfer;
 
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 18] = [
+const PATHS: [Path; 20] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -79,6 +80,16 @@ const PATHS: [Path; 18] = [
         "iPRP: replicate, hand on and discard, not sealed",
         iprp::replicate_and_discard_open,
         iprp::PACKETS,
+    ),
+    (
+        "iPRP: a copy leaves with 63 others in one message",
+        segments::leave,
+        segments::COPIES,
+    ),
+    (
+        "iPRP: a copy leaves and comes with 63 others in one message",
+        segments::leave_and_come,
+        segments::COPIES,
     ),
     (
         "decide on a frame that is wanted and take it, 64 flows",

@@ -289,6 +289,7 @@ mod tests {
         let left_ns = 1_000 + u64::from(number);
         Copied {
             network,
+            process: 1,
             space: 2,
             number,
             left_ns,

@@ -104,7 +104,7 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
     let planned = (plan.length + Duration::from_secs(3)) * chosen.len() as u32
         + (plan.cpu_length * 2 + Duration::from_secs(2)) * costs as u32
         + plan.traffic_length.map_or(Duration::ZERO, |length| {
-            (length + Duration::from_secs(4)) * 5
+            (length + Duration::from_secs(4)) * 6
         });
     // Before anything is loaded by the measurement itself.
     let settings = settings(plan);

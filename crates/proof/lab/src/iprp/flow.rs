@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bumpless_base::Duration as Span;
 use bumpless_net_linux::Clock;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 use super::hosts::{Hosts, address};
 use super::site::PORT;
@@ -17,6 +18,8 @@ use super::{LabError, impossible};
 
 /// Flow and number, at the beginning of each datagram; then when it was sent.
 const HEAD: usize = 4 + 4 + 8;
+/// Room for what comes while the receiving program does not run, bytes.
+const ROOM: usize = 8 << 20;
 /// How long a receiver waits at a time.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -143,6 +146,9 @@ fn receive(sockets: &[UdpSocket], stop: &AtomicBool) -> Arrivals {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     for socket in sockets {
         let _ = socket.set_nonblocking(true);
+        // As much as the system permits.
+        let _ = set_socket_recv_buffer_size(socket, ROOM);
+        let _ = set_socket_recv_buffer_size_force(socket, ROOM);
     }
     let mut arrivals = Arrivals::new();
     let mut buffer = [0; 2048];

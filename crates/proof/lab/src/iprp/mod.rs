@@ -1,4 +1,4 @@
-//! iPRP between two hosts of this machine: the demonstration, and the evaluation of the paper.
+//! iPRP between two hosts of this machine: the demonstration, the evaluation of the paper, and torture.
 //!
 //! | module | owns |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | `flow` | ordinary programs that send and receive |
 //! | `demo` | a stream, a network that is cut, and a picture |
 //! | `evaluate` | the tables and the figure of the paper |
+//! | `torture` | what networks, hosts and people do, in every combination, and what others are known to fail at |
 
 pub mod demo;
 pub mod evaluate;
@@ -17,6 +18,7 @@ mod port;
 mod relay;
 mod rights;
 mod site;
+pub mod torture;
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The networks between two hosts: frames pass through here, copies are recorded, lost and delayed.
 //!
 //! What becomes of a copy is decided by [`Way`], which knows neither devices nor clocks. Only copies from the first host to the
-//! second one are lost by chance and delayed; a cut takes everything.
+//! second one are lost by chance and delayed, unless a fault is of all frames; a cut takes everything.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_net_linux::{Clock, Poller, Waker, realtime};
+use serde::Serialize;
 
 use super::port::{HEADER, Port};
 
@@ -70,6 +71,21 @@ pub struct Fault {
     pub loss: Loss,
     /// By how much they are delayed.
     pub delay: Delay,
+    /// Loss and delay befall everything from the first host to the second one, not copies alone.
+    pub of_all: bool,
+}
+
+/// What a network did with frames from the first host to the second one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// All of them.
+    pub left: u64,
+    /// Lost by chance.
+    pub lost: u64,
+    /// Lost by a cut.
+    pub cut: u64,
+    /// Passed, and were held back for longer than a millisecond.
+    pub delayed: u64,
 }
 
 /// What has become of a copy.
@@ -77,6 +93,8 @@ pub struct Fault {
 pub struct Copied {
     /// On which network, as numbered from 0.
     pub network: usize,
+    /// The tag of the sender's process, which tells it from the one before a restart.
+    pub process: u64,
     /// The session's number space.
     pub space: u32,
     /// Its number in that.
@@ -87,31 +105,64 @@ pub struct Copied {
     pub came_ns: Option<u64>,
 }
 
+impl Tally {
+    /// Both together.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            left: self.left + other.left,
+            lost: self.lost + other.lost,
+            cut: self.cut + other.cut,
+            delayed: self.delayed + other.delayed,
+        }
+    }
+
+    fn count(&mut self, is_cut: bool, delay: Option<u64>) {
+        self.left += 1;
+        match delay {
+            None if is_cut => self.cut += 1,
+            None => self.lost += 1,
+            Some(delay) => self.delayed += u64::from(delay > 1_000_000),
+        }
+    }
+}
+
 /// 64 bits that hang on each of those given.
 fn mixed(bits: u64) -> u64 {
     Random::new(bits).next_u64()
 }
 
+/// The space in which frames are numbered that are no copies. A sender counts its sessions from 0, and comes to this number in no
+/// run of the lab; if one did, no more than the draws of both would be alike.
+const NO_SPACE: u32 = u32::MAX;
+
 /// A network from the first host to the second.
-struct Way {
-    fault: Fault,
+pub struct Way {
+    pub fault: Fault,
     seed: u64,
+    /// Frames that are no copies, and that a fault befell.
+    others: u32,
     /// Whether the packets of a space are in the bad state: each flow has bursts of its own, as if it were alone.
     bad: BTreeMap<u32, bool>,
 }
 
 impl Way {
+    /// One that draws from `seed` and its own number.
+    pub fn of(seed: u64, network: usize) -> Self {
+        Self::new(mixed(seed).wrapping_add(network as u64 + 1))
+    }
+
     fn new(seed: u64) -> Self {
         Self {
             fault: Fault::default(),
             seed,
+            others: 0,
             bad: BTreeMap::new(),
         }
     }
 
     /// By how much a copy is delayed; `None`: it is lost. That is drawn from the copy's own numbers, so that what befalls one
     /// hangs neither on when it comes nor on how many came before it on this network.
-    fn pass(&mut self, space: u32, number: u32) -> Option<u64> {
+    pub fn pass(&mut self, space: u32, number: u32) -> Option<u64> {
         let copy = u64::from(space) << 32 | u64::from(number);
         let mut random = Random::new(mixed(self.seed ^ mixed(copy)));
         let Delay {
@@ -132,10 +183,19 @@ impl Way {
         let more = random.below(spread_ns.max(1));
         (!is_lost).then_some(least_ns + more)
     }
+
+    /// The same of a frame from the first host that is no copy.
+    fn pass_other(&mut self) -> Option<u64> {
+        if !self.fault.of_all {
+            return Some(0);
+        }
+        self.others = self.others.wrapping_add(1);
+        self.pass(NO_SPACE, self.others)
+    }
 }
 
-/// Space and number of the copy in `frame`, if it is one for this port.
-fn copy_in(frame: &[u8], port: u16) -> Option<(u32, u32)> {
+/// The process's tag, space and number of the copy in `frame`, if it is one for this port.
+fn copy_in(frame: &[u8], port: u16) -> Option<(u64, u32, u32)> {
     let word = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let long = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
     let is_udp = word(12)? == 0x0800 && *frame.get(14)? == 0x45 && *frame.get(23)? == 17;
@@ -143,12 +203,14 @@ fn copy_in(frame: &[u8], port: u16) -> Option<(u32, u32)> {
     if !is_data {
         return None;
     }
-    Some((long(PAYLOAD + 10)?, long(PAYLOAD + 14)?))
+    let tag = u64::from_be_bytes(*frame.get(PAYLOAD + 2..)?.first_chunk()?);
+    Some((tag, long(PAYLOAD + 10)?, long(PAYLOAD + 14)?))
 }
 
 enum Order {
     Faults(Vec<Fault>),
     Take(Sender<Vec<Copied>>),
+    Tally(Sender<Vec<Tally>>),
     End,
 }
 
@@ -198,6 +260,13 @@ impl Relay {
         self.order(Order::Take(sender));
         receiver.recv().unwrap_or_default()
     }
+
+    /// What each network did since this was asked last.
+    pub fn tally(&self) -> Vec<Tally> {
+        let (sender, receiver) = channel();
+        self.order(Order::Tally(sender));
+        receiver.recv().unwrap_or_default()
+    }
 }
 
 impl Drop for Relay {
@@ -220,12 +289,13 @@ struct Carrier {
     waiting: BinaryHeap<Reverse<Waiting>>,
     order: u64,
     copies: Vec<Copied>,
+    tallies: Vec<Tally>,
 }
 
 impl Carrier {
     fn new(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> Self {
-        let ways =
-            (1..=ends.len() as u64).map(|network| Way::new(mixed(seed).wrapping_add(network)));
+        let tallies = vec![Tally::default(); ends.len()];
+        let ways = (0..ends.len()).map(|network| Way::of(seed, network));
         Self {
             ways: ways.collect(),
             ports: ends.into_iter().flatten().collect(),
@@ -233,6 +303,7 @@ impl Carrier {
             waiting: BinaryHeap::new(),
             order: 0,
             copies: Vec::new(),
+            tallies,
         }
     }
 
@@ -254,6 +325,10 @@ impl Carrier {
                     Order::Take(to) => {
                         let _ = to.send(std::mem::take(&mut self.copies));
                     }
+                    Order::Tally(to) => {
+                        let none = vec![Tally::default(); self.tallies.len()];
+                        let _ = to.send(std::mem::replace(&mut self.tallies, none));
+                    }
                     Order::End => return,
                 }
             }
@@ -274,18 +349,26 @@ impl Carrier {
             };
             let (network, to) = (end / 2, end ^ 1);
             let way = &mut self.ways[network];
-            let copy = copy_in(frame.get(HEADER..).unwrap_or_default(), self.data)
-                .filter(|_| end.is_multiple_of(2));
+            let leaves = end.is_multiple_of(2);
+            let copy =
+                copy_in(frame.get(HEADER..).unwrap_or_default(), self.data).filter(|_| leaves);
             let delay = match (way.fault.cut, copy) {
                 (true, _) => None,
-                (false, Some((space, number))) => way.pass(space, number),
+                (false, Some((_, space, number))) => way.pass(space, number),
+                (false, None) if leaves => way.pass_other(),
                 (false, None) => Some(0),
             };
+            if leaves {
+                self.tallies[network].count(way.fault.cut, delay);
+            }
             let room = self.waiting.len() < WAITING_MAX;
             let came_ns = delay.filter(|_| room).map(|delay| now + delay);
-            if let Some((space, number)) = copy.filter(|_| self.copies.len() < RECORDED_MAX) {
+            if let Some((process, space, number)) =
+                copy.filter(|_| self.copies.len() < RECORDED_MAX)
+            {
                 self.copies.push(Copied {
                     network,
+                    process,
                     space,
                     number,
                     left_ns: now,
@@ -367,6 +450,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_copy_passes_unless_the_fault_is_of_all() {
+        let mut way = Way::new(7);
+        way.fault.loss = Loss::Independent(0.4);
+        assert!((0..1_000).all(|_| way.pass_other() == Some(0)));
+        way.fault.of_all = true;
+        let lost = (0..10_000).filter(|_| way.pass_other().is_none()).count();
+        assert!((3_800..4_200).contains(&lost), "{lost}");
+    }
+
+    #[test]
     fn delays_are_uniform_between_their_bounds() {
         let mut way = Way::new(3);
         way.fault.delay = Delay {
@@ -387,8 +480,8 @@ mod tests {
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);
         frame[23] = 17;
         frame[36..38].copy_from_slice(&4761u16.to_be_bytes());
-        frame[PAYLOAD + 10..PAYLOAD + 18].copy_from_slice(&[0, 0, 0, 4, 0, 0, 1, 1]);
-        assert_eq!(copy_in(&frame, 4761), Some((4, 257)));
+        frame[PAYLOAD + 9..PAYLOAD + 18].copy_from_slice(&[9, 0, 0, 0, 4, 0, 0, 1, 1]);
+        assert_eq!(copy_in(&frame, 4761), Some((9, 4, 257)));
         assert_eq!(copy_in(&frame, 4760), None);
         for length in 0..PAYLOAD + 18 {
             assert_eq!(copy_in(&frame[..length], 4761), None, "{length}");

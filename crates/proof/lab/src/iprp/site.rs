@@ -34,7 +34,8 @@ pub const PORT: u16 = 20_000;
 /// Two hosts with their daemons.
 pub struct Site {
     pub hosts: Hosts,
-    daemons: Vec<Process>,
+    daemons: [Option<Process>; 2],
+    binary: PathBuf,
     sockets: [PathBuf; 2],
     folder: TempDir,
     stop: Arc<AtomicBool>,
@@ -70,13 +71,15 @@ impl Site {
         key_file::create(&folder.path().join("group.key")).map_err(impossible)?;
         let mut site = Self {
             hosts,
-            daemons: Vec::new(),
+            daemons: [None, None],
+            binary: binary.to_owned(),
             sockets: HOSTS.map(|host| folder.path().join(format!("{host}.sock"))),
             folder,
             stop: Arc::clone(stop),
         };
         for number in 0..HOSTS.len() {
-            site.daemon(binary, number, (networks, flows, more))?;
+            site.write(number, (networks, flows, more))?;
+            site.begin(number)?;
         }
         for number in 0..HOSTS.len() {
             site.wait("the daemons answer", |site| site.status(number).is_some())?;
@@ -84,13 +87,17 @@ impl Site {
         Ok(site)
     }
 
-    fn daemon(
-        &mut self,
-        binary: &Path,
+    /// The file of a daemon.
+    fn file(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("{}.toml", HOSTS[number]))
+    }
+
+    fn write(
+        &self,
         number: usize,
         (networks, flows, more): (usize, usize, &str),
     ) -> Result<(), LabError> {
-        let (host, folder) = (HOSTS[number], self.folder.path());
+        let host = HOSTS[number];
         let mut text = format!(
             "[host]\nsocket = \"{host}.sock\"\n[security]\ncertificates = \"{host}.iprp\"\n\
              [limits]\nsessions = 64\n"
@@ -106,14 +113,33 @@ impl Site {
         text += &format!(
             "[[monitor]]\nprotocol = \"udp\"\nport = \"{PORT}-{last}\"\npackets = \"to\"\n{more}"
         );
-        let file = folder.join(format!("{host}.toml"));
-        fs::write(&file, text).map_err(impossible)?;
-        let mut command = Command::new(binary);
-        command.args(["iprp", "run"]).arg(&file);
+        fs::write(self.file(number), text).map_err(impossible)
+    }
+
+    /// Starts a daemon that does not run.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn begin(&mut self, number: usize) -> Result<(), LabError> {
+        let mut command = Command::new(&self.binary);
+        command.args(["iprp", "run"]).arg(self.file(number));
         self.hosts.host(number).put_into(&mut command);
-        let process = Process::spawn(command, folder, host).map_err(impossible)?;
-        self.daemons.push(process);
+        let process = Process::spawn(command, self.folder.path(), HOSTS[number]);
+        self.daemons[number] = Some(process.map_err(impossible)?);
         Ok(())
+    }
+
+    /// Ends a daemon, in order or as a crash would.
+    pub fn end_one(&mut self, number: usize, is_killed: bool) {
+        let Some(process) = self.daemons[number].take() else {
+            return;
+        };
+        match is_killed {
+            true => {
+                process.kill();
+            }
+            false => process.stop(),
+        }
     }
 
     /// What a daemon says of itself, the sender's 0, the receiver's 1.
@@ -124,7 +150,7 @@ impl Site {
 
     /// Process number of a daemon.
     pub fn pid(&self, number: usize) -> u32 {
-        self.daemons[number].id()
+        self.daemons[number].as_ref().map_or(0, Process::id)
     }
 
     /// Sessions of the sender that copies leave for on `networks` networks.
@@ -162,7 +188,8 @@ impl Site {
             self.check()?;
             if Instant::now() > until {
                 return Err(impossible(format_args!(
-                    "in vain it was waited until {what}"
+                    "within {} s it did not happen that {what}",
+                    PATIENCE.as_secs()
                 )));
             }
             thread::sleep(LOOK);
@@ -190,7 +217,7 @@ impl Site {
         if self.stop.load(Ordering::Acquire) {
             return Err(LabError::Stopped);
         }
-        for daemon in &mut self.daemons {
+        for daemon in self.daemons.iter_mut().flatten() {
             if let Some(status) = daemon.ended() {
                 return Err(impossible(format_args!(
                     "the daemon of the {} has ended ({}): {}",
@@ -205,7 +232,9 @@ impl Site {
 
     /// Ends the daemons in order.
     pub fn end(mut self) {
-        self.daemons.drain(..).for_each(Process::stop);
+        for process in self.daemons.iter_mut().filter_map(Option::take) {
+            process.stop();
+        }
     }
 }
 

@@ -247,6 +247,7 @@ mod tests {
     fn copies_find_their_datagrams_by_space_and_number() {
         let copy = |space: u32, number: u32, came: bool| Copied {
             network: 0,
+            process: 1,
             space,
             number,
             left_ns: 5,

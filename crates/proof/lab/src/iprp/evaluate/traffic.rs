@@ -1,9 +1,10 @@
-//! Traffic of other programs, unmodified: iperf3 over UDP and TCP, frames of a phasor measurement unit, Modbus TCP, and a stream to a
-//! multicast group with three receivers.
+//! Traffic of other programs, unmodified: iperf3 over UDP and TCP, an RTP stream of GStreamer, frames of a phasor measurement unit, Modbus
+//! TCP, and a stream to a multicast group with three receivers.
 
 mod iperf;
 mod modbus;
 mod pmu;
+mod rtp;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -23,12 +24,13 @@ use crate::iprp::site::{PORT, Site};
 const SCENARIO: Scenario = ALL[super::FIGURE_5];
 /// Networks, and ports of UDP that are monitored.
 const NETWORKS: usize = 2;
-const FLOWS: usize = 3;
+const FLOWS: usize = 5;
 /// Ports of each program.
 const PMU: u16 = PORT;
 const MULTICAST: u16 = PORT + 1;
 const IPERF: u16 = PORT + 2;
 const MODBUS: u16 = PORT + 3;
+const RTP: u16 = PORT + 4;
 /// Receivers advertise themselves so often, so that a group's does not keep the next program waiting.
 const ADVERTISE_MS: u32 = 3_000;
 /// For what is on its way, beside the networks' delay.
@@ -111,6 +113,12 @@ pub fn measure(
     traffic.rows.extend(pmu::several(&mut stage)?);
     tell("Modbus TCP");
     traffic.rows.push(modbus::run(&mut stage)?);
+    let name = "RTP of GStreamer, 50 packets a second";
+    tell(name);
+    match rtp::run(&mut stage, name)? {
+        Ok(row) => traffic.rows.push(row),
+        Err(why) => traffic.absent.push(Absent { name, why }),
+    }
     for (name, is_udp) in [("iperf3 over UDP", true), ("iperf3 over TCP", false)] {
         tell(name);
         match iperf::run(&mut stage, name, is_udp)? {
@@ -244,6 +252,7 @@ mod tests {
     fn copy(network: usize, number: u32, came: bool) -> Copied {
         Copied {
             network,
+            process: 1,
             space: 2,
             number,
             left_ns: 5,

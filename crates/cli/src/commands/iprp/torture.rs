@@ -1,0 +1,94 @@
+//! `bumpless iprp torture`: what networks, hosts and people do to a replicated stream.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bumpless_lab::iprp::torture::{TortureOptions, names, torture};
+use clap::Args;
+
+use crate::output::{self, Failure, Outcome};
+use crate::stop;
+
+const REPETITIONS: u32 = 3;
+
+/// Do to a replicated stream what networks, hosts and people do, each with each, and judge what arrives
+///
+/// Two hosts in namespaces of this machine, two networks, the real daemon on each host, a stream of 1,000 datagrams a second. One-sided
+/// loss, skew and reordering, each with each, meet with cuts, flapping, restarts and kills of daemons, and the end of packet numbers.
+/// Then what others are known to fail at, with iPRP and with those of them that can be had here (spec/iprp-lab.md). Needs root or user
+/// namespaces, and iproute2. Nothing is left of it. Exit status 0 only if iPRP kept every promise.
+#[derive(Debug, Args)]
+pub struct Torture {
+    /// Only cases whose names begin with one of these
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    cases: Vec<String>,
+    /// How often each case of the matrix is done; 3 if left out, 1 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repetitions: Option<u32>,
+    /// A short run of the most telling cases, under a minute
+    #[arg(long)]
+    quick: bool,
+    /// Draw losses and delays from this
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The folder with programs of others (bench/peers/iprp/build.sh)
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+    /// Keep everything here: run.json with raw data, tables.txt, report.html
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print the result as JSON (schema bumpless.iprp.torture/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Torture {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
+        let binary = std::env::current_exe().map_err(|error| {
+            Failure::refused(format_args!("cannot find this program's own file: {error}"))
+        })?;
+        let names = names();
+        let is_known = |case: &&String| names.iter().any(|name| name.starts_with(case.as_str()));
+        if let Some(unknown) = self.cases.iter().find(|case| !is_known(case)) {
+            return Err(Failure::usage(format_args!(
+                "no case begins with '{unknown}'; there are: {}",
+                names.join(", ")
+            )));
+        }
+        if let Some(folder) = self.peers.as_ref().filter(|it| !it.is_dir()) {
+            return Err(Failure::usage(format_args!(
+                "--peers: there is no folder {}; bench/peers/iprp/build.sh makes bench/peers/iprp/bin",
+                folder.display()
+            )));
+        }
+        let options = TortureOptions {
+            binary,
+            cases: self.cases,
+            repetitions: self
+                .repetitions
+                .unwrap_or(if self.quick { 1 } else { REPETITIONS }),
+            quick: self.quick,
+            seed: self.seed,
+            peers: self.peers,
+            output: self.output,
+            stop: stop::stop_flag()?,
+        };
+        let tortured = torture(&options).map_err(Failure::refused)?;
+        match self.json {
+            true => output::print_line(&tortured.json),
+            false => output::print_line(tortured.text.trim_end()),
+        }
+        // What was seen is told, whatever becomes of the files.
+        if let Some(failure) = &tortured.output_failure {
+            output::warn(failure);
+        }
+        let done = tortured.held && tortured.output_failure.is_none();
+        Ok(ExitCode::from(u8::from(!done)))
+    }
+}

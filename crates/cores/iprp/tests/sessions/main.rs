@@ -1,0 +1,9 @@
+//! Sessions as the paper has them: how they begin, what they use, when they end; what restarts, silence and strangers do to them.
+
+#[path = "../support/pair.rs"]
+mod pair;
+
+mod life;
+mod restarts;
+mod standby;
+mod trust;
