@@ -176,7 +176,7 @@ impl World {
                 let mode = input.one_of(&[Mode::Standby, Mode::Redundant]);
                 let session = SessionId(input.below(6) as u32);
                 match input.below(4) {
-                    0 => self.sender.skip_to_end(session),
+                    0 => self.sender.skip_to_end(session, 1),
                     _ => self.sender.set_mode(session, mode),
                 }
             }
