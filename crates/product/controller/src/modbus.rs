@@ -5,7 +5,7 @@
 //! request's. Reconnecting goes on between and during later calls, each of which still returns by
 //! its own deadline; after a failed attempt the next one waits, longer each time.
 //!
-//! [`ModbusField`] is one device with one block; [`device::Device`] is one of any number with any register map.
+//! [`ModbusField`] is one device with one block; `device::Device` is one of any number with any register map.
 
 mod connection;
 pub(crate) mod device;
