@@ -20,7 +20,8 @@ use bumpless_config::{Bus, DeviceSecurity, FieldDevice, Input, Output};
 use bumpless_pki::DeviceName;
 use tokio::runtime::Runtime;
 
-use crate::driven::{self, DriverFailures, DriverLink, DriverNumber, HandedOver};
+use crate::driven;
+use crate::driver_link::{DriverFailures, DriverLink, DriverNumber, HandedOver};
 use crate::modbus::device::Device as Modbus;
 use crate::modbus::{SecureDialer, Told, runtime};
 use crate::{FieldError, FieldErrorKind, FieldIo, FieldSample, OutputStamp, TimeSource};

@@ -4,7 +4,7 @@ use bumpless_base::{Epoch, Instant, NodeId};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::driven::{DriverFailures, DriverNumber, HandedOver};
+use crate::driver_link::{DriverFailures, DriverNumber, HandedOver};
 
 /// What came with a set of inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 pub mod application;
 pub mod devices;
 pub mod driven;
+pub mod driver_link;
 pub mod executor;
 pub mod fault;
 pub mod field;
@@ -27,7 +28,7 @@ pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
 pub use devices::Devices;
-pub use driven::{DriverFailures, DriverFault, DriverLink, DriverNumber};
+pub use driver_link::{DriverFailures, DriverFault, DriverLink, DriverNumber};
 pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
     OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use bumpless_base::Instant;
 use bumpless_config::{self as config, ApplicationKind};
-use bumpless_controller::driven::{DriverFailures, DriverNumber, HandedOver};
+use bumpless_controller::driver_link::{DriverFailures, DriverNumber, HandedOver};
 use bumpless_controller::quadruple_tank::{INPUTS, OUTPUTS};
 use bumpless_controller::{FieldError, FieldIo, FieldSample, OutputStamp};
 use bumpless_net_linux::Clock;

@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-use super::{DriverFailures, DriverFault, DriverLink, DriverNumber, HandedOver};
+use crate::driver_link::{DriverFailures, DriverFault, DriverLink, DriverNumber, HandedOver};
 use crate::{FieldErrorKind, TimeSource};
 
 /// A driver that owes an answer for longer is given up.

@@ -1,36 +1,11 @@
 //! A driver goes on when the settings of its application change and its own do not: another link leads to it from then on.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-
 use bumpless_base::Instant;
 
+use super::Device;
 use super::conversation::Conversation;
-use super::{Device, DriverLink};
 use crate::TimeSource;
-
-/// A driver, among all that this process has ever begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct DriverNumber(pub u64);
-
-/// Failures of a driver's process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriverFailures {
-    /// How many.
-    pub count: u64,
-    /// Why it failed last.
-    pub why: Arc<str>,
-}
-
-/// A driver, and how far the conversation with it has come.
-pub struct HandedOver {
-    pub(super) link: Box<dyn DriverLink>,
-    pub(super) socket: Option<OwnedFd>,
-    /// Number of the order that is not answered yet, and when it was sent.
-    pub(super) pending: Option<(u32, Instant)>,
-    /// Number of the last order.
-    pub(super) number: u32,
-}
+use crate::driver_link::{DriverNumber, HandedOver};
 
 impl<T: TimeSource> Device<T> {
     /// The driver that this one is to go on with.

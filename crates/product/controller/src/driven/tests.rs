@@ -2,6 +2,7 @@
 //! decides nothing, except that a driver that hangs must not cost each call its deadline.
 
 use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,7 +13,9 @@ use bumpless_field_driver::{Order, Value, now};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair};
 
 use super::*;
+use crate::driver_link::DriverNumber;
 use crate::{Devices, FieldError, FieldIo, FieldSample};
+use bumpless_field_driver::Fault;
 
 /// The clock of the messages.
 fn clock() -> Instant {

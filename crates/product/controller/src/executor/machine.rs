@@ -21,7 +21,7 @@ use super::{
     CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, OnProgramFault, Outcome,
     OutputGate, Permit, Replication, Resumed, Role, TransferOutcome, Wake,
 };
-use crate::driven::DriverFailures;
+use crate::driver_link::DriverFailures;
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp, ProgramFault};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
