@@ -1,13 +1,12 @@
 //! `bumpless iprp evaluate`: the paper's tables and figure, measured here.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_lab::iprp::evaluate::{Plan, evaluate};
 use clap::Args;
 
-use crate::output::{self, Failure, Outcome};
+use crate::output::{Failure, Outcome};
 use crate::stop;
 
 /// Measure losses, delays and cost as the paper does (its tables III and IV, figure 5), with its figures beside
@@ -72,15 +71,14 @@ impl Evaluate {
             stop: stop::stop_flag()?,
         };
         let evaluated = evaluate(&plan).map_err(Failure::refused)?;
-        match self.json {
-            true => output::print_line(&evaluated.json),
-            false => output::print_line(evaluated.text.trim_end()),
-        }
-        // What was measured is told, whatever becomes of the files.
-        if let Some(failure) = &evaluated.output_failure {
-            output::warn(failure);
-        }
-        let done = evaluated.held && evaluated.output_failure.is_none();
-        Ok(ExitCode::from(u8::from(!done)))
+        let told = match self.json {
+            true => evaluated.json.to_string(),
+            false => evaluated.text,
+        };
+        Ok(super::told(
+            &told,
+            evaluated.output_failure.as_ref(),
+            evaluated.held,
+        ))
     }
 }

@@ -1,12 +1,11 @@
 //! `bumpless iprp torture`: what networks, hosts and people do to a replicated stream.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use bumpless_lab::iprp::torture::{TortureOptions, names, torture};
 use clap::Args;
 
-use crate::output::{self, Failure, Outcome};
+use crate::output::{Failure, Outcome};
 use crate::stop;
 
 const REPETITIONS: u32 = 3;
@@ -80,15 +79,14 @@ impl Torture {
             stop: stop::stop_flag()?,
         };
         let tortured = torture(&options).map_err(Failure::refused)?;
-        match self.json {
-            true => output::print_line(&tortured.json),
-            false => output::print_line(tortured.text.trim_end()),
-        }
-        // What was seen is told, whatever becomes of the files.
-        if let Some(failure) = &tortured.output_failure {
-            output::warn(failure);
-        }
-        let done = tortured.held && tortured.output_failure.is_none();
-        Ok(ExitCode::from(u8::from(!done)))
+        let told = match self.json {
+            true => tortured.json.to_string(),
+            false => tortured.text,
+        };
+        Ok(super::told(
+            &told,
+            tortured.output_failure.as_ref(),
+            tortured.held,
+        ))
     }
 }
