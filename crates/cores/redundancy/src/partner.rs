@@ -1,17 +1,19 @@
 //! One partner node: its session, its links, and what its heartbeats say.
 
 use crate::change::{Change, Configurations, Follows};
-use crate::event::{Event, InForce, Outbox};
+use crate::event::{Event, Outbox};
 use crate::liveness::LinkState;
 use crate::presence::Presence;
 use crate::role::Conflict;
 use crate::session::{Admission, Session};
 use crate::setup::{PartnerSetup, Timing};
 use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
-use bumpless_wire::{GroupEntry, Heartbeat, Role};
+use bumpless_wire::Heartbeat;
 
+mod conflict;
 mod round;
 
+pub(crate) use conflict::conflict_hold;
 use round::Round;
 
 /// What a heartbeat amounted to.
@@ -102,12 +104,7 @@ impl Partner {
             next: heartbeat.next,
         };
         if !change.accepts(configurations) {
-            // A straggler from before a change says nothing about the present.
-            if heartbeat.session == self.session.adopted() && heartbeat.sent_at <= self.latest {
-                out.count(Counter::DiscardDuplicate);
-            } else {
-                self.hear_conflict(heartbeat, (timing, established), now, out);
-            }
+            self.hear_other_configuration(heartbeat, (timing, established), now, out);
             return Heard::NOTHING;
         }
         let Some(session_changed) = self.admit(heartbeat, timing, now, out) else {
@@ -232,45 +229,6 @@ impl Partner {
     pub(crate) fn last_there(&self) -> Option<Instant> {
         let lost = !self.reachable;
         lost.then(|| self.presence.last(self.latest)).flatten()
-    }
-
-    /// A differing configuration counts only from who proves to be there at present; a stray or
-    /// replayed heartbeat must not stop a controller. `established`: this node has a role.
-    #[cold]
-    fn hear_conflict(
-        &mut self,
-        heartbeat: &Heartbeat<'_>,
-        (timing, established): (&Timing, bool),
-        now: Instant,
-        out: &mut Outbox,
-    ) {
-        self.session.hear_challenge(heartbeat);
-        if !self.session.is_answered(heartbeat) {
-            out.count(Counter::DiscardWrongSession);
-            return;
-        }
-        let has_role = |entry: GroupEntry| matches!(entry.role, Role::Backup | Role::Primary);
-        let theirs = heartbeat.groups().any(has_role);
-        if self.conflict.is_none() {
-            let in_force = match (established, theirs) {
-                (true, false) => InForce::Ours,
-                (false, true) => InForce::Theirs,
-                _ => InForce::Neither,
-            };
-            let peer = self.peer;
-            out.event(Event::ConfigurationDiffers { peer, in_force });
-        }
-        // Its own process still counts as gone: what it says is not of this pair.
-        self.configurations = None;
-        let until = match theirs && !established {
-            // Only a restart of one of the two ends it: a silent partner may still be there.
-            true => Instant::FAR_FUTURE,
-            false => now + conflict_hold(timing),
-        };
-        let conflict = Conflict {
-            established: theirs,
-        };
-        self.conflict = Some((until, conflict));
     }
 
     #[cold]
@@ -400,11 +358,6 @@ impl Partner {
     pub(crate) fn round_trip(&self, link: LinkId) -> Option<Duration> {
         self.states.get(usize::from(link.0))?.round_trip()
     }
-}
-
-/// For how long a differing configuration or a duplicate name bars this node after it was heard.
-pub(crate) fn conflict_hold(timing: &Timing) -> Duration {
-    timing.start_wait.max(Duration::from_secs(1))
 }
 
 #[cfg(test)]

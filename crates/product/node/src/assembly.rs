@@ -1,43 +1,45 @@
 //! Putting a node together, and taking it apart again in order.
 
+mod files;
+mod keys;
+mod sessions;
+mod shared;
+
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use bumpless_base::NodeId;
-use bumpless_config::{Config, Realtime, Security};
-use bumpless_net_linux::{Clock, Waker, open_files, random};
-use bumpless_pki::Identity;
-use bumpless_secure::{Keyring, RingSuite};
-use rtrb::Producer;
+use bumpless_config::{Config, Realtime};
+use bumpless_net_linux::{Clock, open_files, random};
 
+use self::files::files_needed;
+use self::keys::{Keys, read_keys};
+use self::sessions::start_sessions;
+use self::shared::{Shared, WaysIntoLog};
 use crate::admission::Admission;
 use crate::build::{Beginning, Ends, Node, Parts};
-use crate::certificates;
 use crate::change::store::Store;
-use crate::change::{Changer, RunningChanges, Tools};
-use crate::control::{CALLERS_MAX, ControlServer};
-use crate::data_plane::change::ChangeBoard;
+use crate::change::{Changer, RunningChanges};
+use crate::control::ControlServer;
+use crate::data_plane::DataPlane;
 use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::waiter::Waiter;
-use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
 use crate::field_identity::{self, FieldIdentity};
 use crate::key_file;
-use crate::key_service::{self, GroupKeys, KeyService};
-use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
-use crate::management::{self, Sessions};
+use crate::key_service::KeyService;
+use crate::log::{EventSink, LogOutput, LogRegistry};
+use crate::management::Sessions;
 use crate::note::Note;
 use crate::opening::{PacketKeys, open_links, open_pingers};
 use crate::operator::Operator;
-use crate::persist::{Disk, Found, Tellers};
+use crate::persist::{Disk, Found};
 use crate::program;
 use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
 use crate::running::{Common, Running};
-use crate::snapshot::Snapshot;
-use crate::state_security::{self, Healths, StateGuards};
+use crate::state_security::StateGuards;
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
 
@@ -80,54 +82,6 @@ pub fn run(
     start_threads(config, &wiring, found, (built, disk, notes), &guard)
 }
 
-/// The keys of messages; those of states are there, too.
-fn read_keys((config, node): (&Config, NodeId), folder: &Path) -> Result<Keys, RunError> {
-    let keys = Keys::read((config, node), folder);
-    let of_states = state_security::key_problems(config, folder);
-    if of_states.is_empty() {
-        return keys;
-    }
-    match keys {
-        Ok(_) => Err(RunError::Keys(of_states)),
-        Err(RunError::Keys(mut errors)) => {
-            let known: Vec<_> = errors.iter().map(|error| error.path.clone()).collect();
-            let others = of_states.into_iter();
-            errors.extend(others.filter(|error| !known.contains(&error.path)));
-            Err(RunError::Keys(errors))
-        }
-        Err(other) => Err(other),
-    }
-}
-
-/// Where the keys of packets come from, and with what.
-enum Keys {
-    Open,
-    Files(Arc<Keyring<RingSuite>>),
-    Sessions(Box<Identity>),
-}
-
-impl Keys {
-    fn read((config, node): (&Config, NodeId), folder: &Path) -> Result<Self, RunError> {
-        if let Security::Certificates(given) = &config.security {
-            let node = config.nodes.get(usize::from(node.0));
-            let called = node.map_or("", |node| node.name.as_str());
-            let identity = certificates::identity(given, (config, called), folder);
-            let identity = identity.map_err(RunError::Identity)?;
-            return Ok(Self::Sessions(identity.into()));
-        }
-        let keys = key_file::for_config(&config.security, folder).map_err(RunError::Keys)?;
-        Ok(keys.map_or(Self::Open, |keys| Self::Files(Arc::new(keys))))
-    }
-
-    const fn packets(&self) -> PacketKeys<'_> {
-        match self {
-            Self::Open => PacketKeys::None,
-            Self::Files(keys) => PacketKeys::Given(keys),
-            Self::Sessions(_) => PacketKeys::Agreed,
-        }
-    }
-}
-
 /// Starts the threads of a node that is put together, and waits for the end of its data plane. What is declared first
 /// ends last, whatever goes wrong: the data plane, which hands over with the executors' help; the control socket;
 /// changes and executors; the way to the disk; the log.
@@ -144,21 +98,17 @@ fn start_threads(
     let field_boards = directory.field.clone();
     let control = (built.orders, built.snapshot, built.board);
     let shared = Shared::new(directory, control, notes, log.health())?;
-    let tellers = Tellers {
-        notes: Arc::clone(&shared.notes),
-        log: ways.registry.clone(),
-        sink: log.sink(),
-    };
+    let tellers = shared.tellers(ways.registry.clone(), log.sink());
     let store = find_store(&options, wiring)?;
     let folder = key_file::folder_of(options.config_file.as_deref());
     let guards = StateGuards::new((config, wiring), folder);
     let _log = log
         .start(outputs(&options)?)
-        .map_err(|error| system("start the log", error))?;
+        .map_err(RunError::system("start the log"))?;
     let (_writer, keeping) = disk
         .map(|disk| disk.start(tellers))
         .transpose()
-        .map_err(|error| system("start the thread that writes states", error))?
+        .map_err(RunError::system("start the thread that writes states"))?
         .unzip();
     let common = Common {
         node: wiring.node,
@@ -175,26 +125,18 @@ fn start_threads(
     let tools = shared.tools((store, folder), running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
-        .map_err(|error| system("start the thread for changes", error))?;
+        .map_err(RunError::system("start the thread for changes"))?;
     let (sessions, key_service) = (Sessions::default(), KeyService::default());
     guard
         .look_after(Arc::clone(&shared.directory))
-        .map_err(|error| system("start the thread for reception", error))?;
-    let told_by = (
-        (sessions.clone(), key_service.clone()),
-        guards.healths(),
-        guard.clone(),
-    );
+        .map_err(RunError::system("start the thread for reception"))?;
+    let with = (sessions.clone(), key_service.clone());
+    let told_by = (with, guards.healths(), guard.clone());
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
-    let socket = config.control_socket(wiring.node);
-    let group = config.nodes[usize::from(wiring.node.0)]
-        .control_group
-        .as_deref();
-    let _control = ControlServer::start(&socket, group, operator)
-        .map_err(|error| system(listening(group), error))?;
+    let _control = start_control(config, wiring, operator)?;
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
-        .map_err(|error| system("start the data plane", error))?;
+        .map_err(RunError::system("start the data plane"))?;
     let _sessions = start_sessions(
         (config, wiring),
         keys,
@@ -203,6 +145,17 @@ fn start_threads(
         &changes,
     )?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+fn start_control(
+    config: &Config,
+    wiring: &Wiring,
+    operator: Operator,
+) -> Result<ControlServer, RunError> {
+    let socket = config.control_socket(wiring.node);
+    let node = &config.nodes[usize::from(wiring.node.0)];
+    let group = node.control_group.as_deref();
+    ControlServer::start(&socket, group, operator).map_err(RunError::system(listening(group)))
 }
 
 /// What is attempted, as an error says it.
@@ -215,170 +168,8 @@ const fn listening(group: Option<&str>) -> &'static str {
     }
 }
 
-/// The threads of sessions, which end with this: with partners and witnesses, and with key servers.
-type RunningSessions = (bumpless_management::Running, Option<bumpless_keys::Running>);
-
-/// Sessions with partners and witnesses, and with key servers, if there are certificates.
-fn start_sessions(
-    (config, wiring): (&Config, &Wiring),
-    keys: Keys,
-    (shared, (sessions, key_service), guards): (&Shared, (&Sessions, &KeyService), &StateGuards),
-    (options, log): (&RunOptions, LogRegistry),
-    changes: &RunningChanges,
-) -> Result<Option<RunningSessions>, RunError> {
-    let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
-    else {
-        return Ok(None);
-    };
-    let folder = key_file::folder_of(options.config_file.as_deref());
-    let ways = |rings| (Arc::clone(&shared.orders), shared.waker.clone(), rings);
-    let given = config.security.has_key_servers();
-    let group = GroupKeys::new(wiring.partners.len(), ways(guards.group_rings()));
-    let group = given.then_some(group);
-    let of_servers = match &group {
-        None => None,
-        Some(group) => {
-            let again = certificates::identity(certificates, (config, &wiring.names.node), folder);
-            let with = (certificates, again.map_err(RunError::Identity)?, folder);
-            let told = (group.clone(), key_service);
-            let started = key_service::start((config, wiring), with, told, log.clone());
-            Some(started.map_err(|error| system("start sessions with key servers", error))?)
-        }
-    };
-    let with = (certificates, *identity, folder);
-    let orders = (ways(guards.rings()), group);
-    let told = (sessions, log);
-    let started = management::start((config, wiring), with, orders, told, changes.entrance());
-    let started = started.map_err(|error| system("start sessions with partners", error))?;
-    Ok(Some((started, of_servers)))
-}
-
-/// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
-/// control socket, the log opened again, a configuration that is read.
-fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
-    /// The standard ones; lock, wake-up, wake latency, log, control socket.
-    const ALWAYS: usize = 3 + 5;
-    /// Poll descriptor, its copy and wake-up; connections come besides.
-    const PER_FIELD: usize = 3;
-    const FOR_A_WHILE: usize = 8;
-    // Listeners, callers that have not shown who they are, two sessions with each partner and witness.
-    let sessions = match &config.security {
-        Security::Certificates(given) => {
-            let servers = 2 * given.key_servers.len().min(1);
-            let others = 2 * (wiring.partners.len() + config.references.len());
-            config.networks.len() + 8 + others + servers
-        }
-        _ => 0,
-    };
-    let fields = wiring.applications.iter();
-    let fields = fields.filter_map(|&at| config.applications[at].field.as_ref());
-    let fields: usize = fields
-        .map(|field| match field_identity::secure_count(field) {
-            0 => PER_FIELD + field.count(),
-            // Connections are made by a thread of its own.
-            secure => 2 * PER_FIELD + field.count() + secure,
-        })
-        .sum();
-    let networks = config.networks.len() + config.references.len();
-    let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
-    needed as u64
-}
-
-/// What the threads of a node share.
-struct Shared {
-    waker: Waker,
-    orders: Arc<Mutex<Producer<Command>>>,
-    snapshot: Arc<Mutex<Snapshot>>,
-    board: Arc<ChangeBoard>,
-    directory: Arc<Mutex<Directory>>,
-    /// What was not granted at the start.
-    notes: Arc<Mutex<Vec<Note>>>,
-    /// How the event log does.
-    log: LogHealth,
-}
-
-impl Shared {
-    fn new(
-        directory: Directory,
-        (orders, snapshot, board): (Producer<Command>, Arc<Mutex<Snapshot>>, Arc<ChangeBoard>),
-        notes: Vec<Note>,
-        log: LogHealth,
-    ) -> Result<Self, RunError> {
-        let waker =
-            Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
-        Ok(Self {
-            waker,
-            orders: Arc::new(Mutex::new(orders)),
-            snapshot,
-            board,
-            directory: Arc::new(Mutex::new(directory)),
-            notes: Arc::new(Mutex::new(notes)),
-            log,
-        })
-    }
-
-    fn tools(
-        &self,
-        (store, keys_folder): (Option<Store>, &Path),
-        running: Running,
-        (registry, sink): (LogRegistry, EventSink),
-    ) -> Tools {
-        Tools {
-            store,
-            keys_folder: keys_folder.to_owned(),
-            board: Arc::clone(&self.board),
-            orders: Arc::clone(&self.orders),
-            waker: self.waker.clone(),
-            running,
-            registry,
-            sink,
-            directory: Arc::clone(&self.directory),
-        }
-    }
-
-    fn operator(
-        &self,
-        names: Names,
-        changes: &RunningChanges,
-        (sessions, states, guard): ((Sessions, KeyService), Healths, NetworkGuard),
-    ) -> Operator {
-        Operator::new(
-            Arc::clone(&self.directory),
-            names,
-            Arc::clone(&self.snapshot),
-            Arc::clone(&self.orders),
-            changes.entrance(),
-            self.waker.clone(),
-            (
-                Arc::clone(&self.notes),
-                Arc::clone(&self.log),
-                sessions,
-                states,
-                guard,
-            ),
-        )
-    }
-}
-
-/// Ways into the log, one for each thread that tells events.
-struct WaysIntoLog {
-    executors: Vec<EventSink>,
-    changes: EventSink,
-    registry: LogRegistry,
-}
-
-impl WaysIntoLog {
-    fn new(log: &mut EventLog, wiring: &Wiring) -> Self {
-        Self {
-            executors: wiring.applications.iter().map(|_| log.sink()).collect(),
-            changes: log.sink(),
-            registry: log.registry(),
-        }
-    }
-}
-
 fn seed() -> Result<u64, RunError> {
-    random::seed().map_err(|errno| system("draw a random number", errno.into()))
+    random::seed().map_err(|errno| RunError::system("draw a random number")(errno.into()))
 }
 
 fn open_drivers(
@@ -410,7 +201,7 @@ fn find_store(options: &RunOptions, wiring: &Wiring) -> Result<Option<Store>, Ru
     let store = file.map(|file| Store::new(file, &wiring.names.node));
     store
         .transpose()
-        .map_err(|error| system("find the configuration's file", error))
+        .map_err(RunError::system("find the configuration's file"))
 }
 
 fn start_applications(
@@ -426,7 +217,7 @@ fn start_applications(
         let settings = &config.applications[wiring.applications[at]];
         running
             .start(at, (settings, false), parts.shared(at), ends, sink)
-            .map_err(|error| system("start an application's thread", error))?;
+            .map_err(RunError::system("start an application's thread"))?;
     }
     Ok(running)
 }
@@ -455,10 +246,6 @@ fn tell(notes: &Mutex<Vec<Note>>, log: LogRegistry) {
     for note in notes {
         log.tell_weakness(Clock.now(), note.text);
     }
-}
-
-fn system(what: &'static str, cause: io::Error) -> RunError {
-    RunError::System { what, cause }
 }
 
 fn outputs(options: &RunOptions) -> Result<Vec<LogOutput>, RunError> {

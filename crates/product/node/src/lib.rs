@@ -122,6 +122,13 @@ pub enum RunError {
     Panicked,
 }
 
+impl RunError {
+    /// Makes the error of a refusal by the system when `what` was attempted.
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self::System { what, cause }
+    }
+}
+
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

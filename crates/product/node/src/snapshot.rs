@@ -68,6 +68,15 @@ pub struct ApplicationSnapshot {
     pub retained: Option<RetainedNote>,
 }
 
+impl ApplicationSnapshot {
+    /// Whether the device at position `at` answered this node last.
+    pub fn answers(&self, at: usize) -> bool {
+        self.silent_devices
+            .checked_shr(at as u32)
+            .is_none_or(|rest| rest & 1 == 0)
+    }
+}
+
 /// One link to one partner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkSnapshot {

@@ -1,75 +1,25 @@
 //! The next version of a program in the place of the one that runs, with that one's state (A-17 to A-20).
 
-use std::{fmt, io};
+mod fate;
+mod files;
+mod version;
+
+use std::io;
 
 use bumpless_config as config;
 use bumpless_config::{ApplicationKind, ProgramHost, StateOnChange};
 use bumpless_controller::Application;
-use bumpless_controller::retain::Table;
 use bumpless_controller::successor::{Anew, Before, Conversion, Successor};
-use bumpless_sidecar::plc::{self, StateVariable, Succession};
 use bumpless_sidecar::{ByProgram, ByVariables, Hash, Sidecar, StartCause, StartFault};
 
-use crate::persist::identity::Saved;
-use crate::program::{below, build_at, file_of, fits, sidecar};
+pub use self::fate::{Fate, fate};
+pub use self::files::refuse_same;
+use self::files::{same_state, succession};
+pub use self::version::Version;
+use crate::program::{below, build_at, fits, sidecar};
 
 /// Bytes of a process's saved state before its own (H-19).
 const HEAD: usize = 8;
-
-/// A version of an application that runs: what its successors must know of it.
-#[derive(Clone)]
-pub struct Version {
-    /// Its settings.
-    pub settings: config::Application,
-    owner: Option<u64>,
-    size_max: usize,
-    retained: Table,
-}
-
-impl Version {
-    /// What `application`, which was built from `settings`, is to its successors.
-    pub fn of(settings: &config::Application, application: &dyn Application) -> Self {
-        Self {
-            settings: settings.clone(),
-            owner: application.state_owner(),
-            size_max: application.state_size_max(),
-            retained: application.retained().cloned().unwrap_or_default(),
-        }
-    }
-
-    /// Whether `settings` name another version of its program.
-    pub fn is_another(&self, settings: &config::Application) -> bool {
-        config::changes_program(&self.settings, settings)
-    }
-
-    /// What files say of it.
-    pub fn saved(&self) -> Saved {
-        Saved {
-            told_by: self.told_by(),
-            program: self.settings.program(),
-            retained: self.retained.clone(),
-        }
-    }
-
-    /// What tells its states from those of other versions, if it can have others.
-    fn told_by(&self) -> Option<Before> {
-        let owner = self.owner?;
-        match &self.settings.kind {
-            ApplicationKind::Program(program) if program.host == ProgramHost::Wasm => {
-                module_told_by(owner)
-            }
-            _ => Some(Before {
-                at: 0,
-                owner: owner.to_le_bytes(),
-            }),
-        }
-    }
-
-    /// Most bytes of its states.
-    pub fn size_max(&self) -> usize {
-        self.size_max
-    }
-}
 
 /// Builds what `settings` describe, so that it takes the place of `before`, another version of its program; `priority` is the
 /// data plane's. `state`, one of that version, is taken over for trial.
@@ -148,35 +98,6 @@ fn no_room(error: &io::Error) -> String {
         "{error}. While the application runs, its state_max stays as it is: make the state smaller, or give the changed \
          application another name and channel; it then begins anew. Room for later versions is given beforehand"
     )
-}
-
-/// Why a version does not begin anew that has the state of the one that runs.
-fn same_state(is: &config::Program) -> String {
-    let remedy = match is.host {
-        ProgramHost::Process { .. } => "give it another state_version, or leave that line out",
-        // Their files alone tell their states.
-        ProgramHost::Wasm | ProgramHost::Plc => "leave that line out",
-    };
-    format!(
-        "its state is the same as that of the version that runs, and the file says state = \"fresh\"; {remedy}"
-    )
-}
-
-/// Refuses what is to begin anew by the file, and is no other version: as the file that runs, under another name.
-///
-/// # Errors
-/// It is, in words.
-pub fn refuse_same(before: &config::Application, next: &config::Application) -> Result<(), String> {
-    let (ApplicationKind::Program(was), ApplicationKind::Program(is)) = (&before.kind, &next.kind)
-    else {
-        return Ok(());
-    };
-    // The line may stand there from the change before.
-    let asks = was.state != StateOnChange::Fresh || was.file.file_name() != is.file.file_name();
-    match is.state == StateOnChange::Fresh && asks && !config::changes_program(before, next) {
-        true => Err(same_state(is)),
-        false => Ok(()),
-    }
 }
 
 /// A version that says that its states have the layout of those of the one before.
@@ -278,19 +199,6 @@ fn anew<A: Application + 'static>(next: A, told: Before, before: &Version) -> Bo
 }
 
 #[cfg(feature = "wasm")]
-fn module_told_by(owner: u64) -> Option<Before> {
-    Some(Before {
-        at: bumpless_host::wasm::WASM_OWNER_AT,
-        owner: owner.to_be_bytes(),
-    })
-}
-
-#[cfg(not(feature = "wasm"))]
-const fn module_told_by(_: u64) -> Option<Before> {
-    None
-}
-
-#[cfg(feature = "wasm")]
 fn module(
     settings: &config::Application,
     (was, is): (&config::Program, &config::Program),
@@ -336,101 +244,6 @@ fn module(
 ) -> Result<Box<dyn Application>, String> {
     // It says why there is none.
     build_at(settings, None).map_err(|error| error.to_string())
-}
-
-/// What becomes of the variables of a PLC program in its next version, which is refused where that does not permit it.
-///
-/// # Errors
-/// Why it does not go on with that state.
-fn succession(
-    (before, was): (&config::Application, &config::Program),
-    (next, is): (&config::Application, &config::Program),
-) -> Result<Succession, String> {
-    if before.period != next.period {
-        return Err(
-            "its period is another one, so its timers would jump; leave the tasks' intervals as they are, or set \
-             state = \"fresh\" for it"
-                .into(),
-        );
-    }
-    let found = Succession::between(&variables(was)?, &variables(is)?);
-    if is.state == StateOnChange::Kept && !found.other_type.is_empty() {
-        let other = found.other_type.iter();
-        let other = other.map(|it| format!("{} ({}, was {})", it.name, it.is, it.was));
-        let other: Vec<String> = other.collect();
-        return Err(format!(
-            "{} variables of its program have another type: {}; give them other names, or set state = \"partly\" for it: they then \
-             begin with their initial values",
-            other.len(),
-            other.join(", ")
-        ));
-    }
-    Ok(found)
-}
-
-fn variables(program: &config::Program) -> Result<Vec<StateVariable>, String> {
-    let bytes = file_of(program).map_err(|error| {
-        format!("{error}; its table of variables is needed: put it back, or set state = \"fresh\" for the next version")
-    })?;
-    let file = program.file.display();
-    let found = plc::variables(&bytes).map_err(|error| format!("{file}: {error}"))?;
-    match found.is_empty() {
-        true => Err(format!(
-            "{file} does not tell its variables: an older `bumpless program build` has made it, or some cannot be told (spec/sidecar.md, H-33); build it again, \
-             or set state = \"fresh\" for the next version"
-        )),
-        false => Ok(found),
-    }
-}
-
-/// What becomes of the state of a program when its next version takes its place, as far as files tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Its variables, one by one.
-    Variables(Succession),
-    /// It begins anew, as the file says.
-    Fresh,
-    /// The next version tells when it is started.
-    ByStart,
-}
-
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Variables(succession) => succession.fmt(f),
-            Self::Fresh => {
-                f.write_str("its state begins anew (state = \"fresh\"), but for what both versions retain")
-            }
-            Self::ByStart => f.write_str(
-                "goes on with its state if the next version takes it over, which each node finds out by starting it",
-            ),
-        }
-    }
-}
-
-/// What becomes of the state of `before` in `next`; `None`: it runs the same program.
-///
-/// # Errors
-/// Why it is refused.
-pub fn fate(
-    before: &config::Application,
-    next: &config::Application,
-) -> Option<Result<Fate, String>> {
-    let (ApplicationKind::Program(was), ApplicationKind::Program(is)) = (&before.kind, &next.kind)
-    else {
-        return None;
-    };
-    if let Err(why) = refuse_same(before, next) {
-        return Some(Err(why));
-    }
-    if !config::changes_program(before, next) {
-        return None;
-    }
-    Some(match (is.state, &is.host) {
-        (StateOnChange::Fresh, _) => Ok(Fate::Fresh),
-        (_, ProgramHost::Plc) => succession((before, was), (next, is)).map(Fate::Variables),
-        _ => Ok(Fate::ByStart),
-    })
 }
 
 #[cfg(test)]

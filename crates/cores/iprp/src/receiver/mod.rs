@@ -16,6 +16,7 @@ mod cycle;
 mod discard;
 mod key_numbers;
 mod processes;
+mod spaces;
 mod state;
 
 pub use answers::Feedback;

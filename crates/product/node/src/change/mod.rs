@@ -7,20 +7,28 @@
 //! | `places` | which application has which place |
 //! | `prepared` | everything that a change needs, made before it is announced |
 //! | `proposals` | changes for which the partner asks |
+//! | `request` | what a node is asked for |
 //! | `store` | the configuration's file, and the one beside it |
 //! | `thread` | taking the steps in a daemon |
+//! | `tools` | what that thread works with |
+//! | `unmade` | settings that an application did not take, which are tried again |
 
 pub mod changer;
 mod job;
 mod places;
 mod prepared;
 mod proposals;
+mod request;
 pub mod store;
 mod thread;
+mod tools;
+mod unmade;
 
 pub use changer::Changer;
 pub use job::Step;
 pub use places::Places;
 pub use prepared::Newcomer;
 pub use proposals::Proposals;
-pub use thread::{ChangeRequest, RunningChanges, Tools};
+pub use request::ChangeRequest;
+pub use thread::RunningChanges;
+pub use tools::Tools;

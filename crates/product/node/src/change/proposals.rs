@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, sync_channel};
 use std::thread::Thread;
 
-use super::thread::ChangeRequest;
+use super::request::ChangeRequest;
 
 /// What a partner asks for. It has one at a time: a later one takes the place of an earlier one.
 pub struct Proposals {

@@ -1,76 +1,32 @@
 //! Taking the steps of a change in a daemon: a thread that may block, beside the data plane.
 
 use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use bumpless_base::Instant;
 use bumpless_config::{Application, Change, Config};
-use bumpless_net_linux::{Clock, Waker};
-use rtrb::Producer;
+use bumpless_net_linux::Clock;
 
 use super::changer::Changer;
 use super::job::Step;
 use super::prepared::Newcomer;
+use super::request::ChangeRequest;
 use super::store::Store;
+use super::tools::Tools;
+use super::unmade::Unmade;
 use crate::data_plane::Command;
-use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
-use crate::directory::Directory;
+use crate::data_plane::change::{ChangeAnswer, ChangeOrder};
 use crate::event::NodeEvent;
 use crate::key_file;
-use crate::log::{EventSink, LogRegistry};
 use crate::running::Running;
 use crate::short_text::ShortText;
 use crate::state_security;
 
 /// The thread looks at least so often whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// What an operator asks for.
-pub enum ChangeRequest {
-    /// Prepare the change to this text.
-    Apply {
-        /// The configuration.
-        text: String,
-        /// The file that it was read from.
-        file: String,
-        /// The partner has sent it, and may have done so before.
-        carried: bool,
-        /// Where the verdict goes.
-        reply: SyncSender<Result<(), String>>,
-    },
-    /// Give up what is prepared.
-    Withdraw {
-        /// Where the verdict goes.
-        reply: SyncSender<Result<(), String>>,
-    },
-}
-
-/// What the thread works with.
-pub struct Tools {
-    /// The configuration's file; without one nothing is changed.
-    pub store: Option<Store>,
-    /// Where paths of keys begin.
-    pub keys_folder: PathBuf,
-    /// What the data plane says.
-    pub board: Arc<ChangeBoard>,
-    /// Orders to it.
-    pub orders: Arc<Mutex<Producer<Command>>>,
-    /// Wakes it.
-    pub waker: Waker,
-    /// The applications' threads.
-    pub running: Running,
-    /// The log's names.
-    pub registry: LogRegistry,
-    /// Way into the log.
-    pub sink: EventSink,
-    /// What status shows.
-    pub directory: Arc<Mutex<Directory>>,
-}
 
 /// The thread while it runs. Dropped, it ends, and with it the applications' threads.
 pub struct RunningChanges {
@@ -114,18 +70,6 @@ impl Drop for RunningChanges {
     }
 }
 
-/// Between two attempts at settings that an application did not take.
-const RETRY: bumpless_base::Duration = bumpless_base::Duration::from_secs(1);
-
-/// An application that is to go on with other settings and does not yet.
-struct Unmade {
-    place: usize,
-    settings: Box<Application>,
-    due: Instant,
-    /// What status says of it.
-    told: String,
-}
-
 /// The thread's inside.
 struct ChangeThread {
     changer: Changer,
@@ -137,7 +81,7 @@ struct ChangeThread {
     /// Weaknesses of the configuration in force, all of which were told.
     weaknesses: Vec<String>,
     /// Applications that are to go on with other settings and do not yet.
-    unmade: Vec<Unmade>,
+    unmade: Unmade,
     /// The data plane's answers. One way for all, so that no end of it is the last to go on the data plane,
     /// which would free it.
     answers: (SyncSender<ChangeAnswer>, Receiver<ChangeAnswer>),
@@ -157,7 +101,7 @@ impl ChangeThread {
             requests,
             asked: None,
             weaknesses: Vec::new(),
-            unmade: Vec::new(),
+            unmade: Unmade::default(),
             answers: sync_channel(1),
         };
         thread.tell_weaknesses();
@@ -347,7 +291,7 @@ impl ChangeThread {
                 self.changer.answered(answer, Clock.now());
             }
             Step::Stop(place) => {
-                self.unmade.retain(|it| it.place != place);
+                self.unmade.forget(place);
                 self.tools.running.stop(place);
                 self.changer.stopped();
             }
@@ -364,33 +308,22 @@ impl ChangeThread {
 
     /// Where it does not, status says so, and it is tried again.
     fn tune(&mut self, place: usize, settings: Box<Application>) -> Result<(), String> {
-        self.unmade.retain(|it| it.place != place);
         let tuned = self.tools.running.tune(place, &settings);
-        if let Err(error) = &tuned {
-            self.unmade.push(Unmade {
-                place,
-                settings,
-                due: Clock.now() + RETRY,
-                told: format!(
-                    "{error}; it is tried again each second, and if that does not help, restart this node while its partner is primary"
-                ),
-            });
+        match &tuned {
+            Ok(()) => self.unmade.forget(place),
+            Err(error) => self.unmade.note((place, settings), error, Clock.now()),
         }
         if let Ok(mut directory) = self.tools.directory.lock() {
-            directory.unmade = self.unmade.iter().map(|it| it.told.clone()).collect();
+            directory.unmade = self.unmade.told();
         }
         tuned
     }
 
     /// One of those that are due.
     fn tune_again(&mut self) {
-        let now = Clock.now();
-        let Some(at) = self.unmade.iter().position(|it| it.due <= now) else {
+        let Some((place, settings)) = self.unmade.take_due(Clock.now()) else {
             return;
         };
-        let Unmade {
-            place, settings, ..
-        } = self.unmade.swap_remove(at);
         let name = settings.name.clone();
         if self.tune(place, settings).is_ok() {
             self.tell(&format!("'{name}' goes on as the configuration says"));
