@@ -90,7 +90,14 @@ pub fn run(tests: &[(&'static str, fn())]) -> ExitCode {
     let all = std::env::var_os("BUMPLESS_REQUIRE_ALL").is_some_and(|value| value == "1");
     let trial = |&(name, test)| Trial::ignorable_test(name, move || judge(name, test, all));
     let trials = tests.iter().map(trial).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or_else(threads);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// How many tests run side by side by `RUST_TEST_THREADS`, which libtest knows and libtest-mimic does not.
+fn threads() -> Option<usize> {
+    std::env::var("RUST_TEST_THREADS").ok()?.parse().ok()
 }
 
 /// What becomes of a test; with `all`, none may be skipped.
