@@ -182,6 +182,70 @@ fn what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one() {
     grid.up(&[]);
 }
 
+fn outages_by_script_are_made_and_end_and_an_interrupted_one_heals() {
+    let grid = Grid::new("script");
+    grid.up(&[]);
+    let far = grid.address("s02-1-1");
+    let folder = tempfile::tempdir().unwrap();
+    let script = |outages: &str| {
+        let file = folder.path().join("script.json");
+        let text = format!(r#"{{"schema": "bumpless.wan-script/1", "outages": [{outages}]}}"#);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let cut = || -> Vec<Value> {
+        let status: Value = serde_json::from_str(&grid.done("status", &["--json"])).unwrap();
+        status["cut"].as_array().unwrap().clone()
+    };
+    // What is cut by hand stays so.
+    grid.done("cut", &["s01-1-1"]);
+    let by_hand = cut();
+    let file = script(
+        r#"{"at_s": 0, "for_s": 0.2, "what": ["s02-1-1", "s01-1-1"]}, {"at_s": 0.1, "for_s": 0.2, "what": ["s02-1-1"]}"#,
+    );
+    let played = grid.wan("script", &[&file, "--json"]);
+    let said = String::from_utf8(played.stderr).unwrap();
+    assert!(said.contains("cut already, and left so"), "{said}");
+    let told: Value = serde_json::from_slice(&played.stdout).unwrap();
+    assert_eq!(told["schema"], "bumpless.wan-script-result/1");
+    assert_eq!(told["complete"], true, "{told}");
+    let steps = told["steps"].as_array().unwrap();
+    let dues: Vec<_> = steps
+        .iter()
+        .map(|it| it["due_s"].as_f64().unwrap())
+        .collect();
+    assert_eq!(dues, [0.0, 0.3], "{told}");
+    assert!(
+        steps
+            .iter()
+            .all(|it| it["done_s"].as_f64() >= it["due_s"].as_f64())
+    );
+    assert_eq!(steps[0]["cut"], steps[1]["whole"]);
+    assert_eq!(cut(), by_hand);
+    // One that would last for minutes.
+    let file = script(r#"{"at_s": 0, "for_s": 600, "what": ["s02-1-1"]}"#);
+    let mut command = grid.command("script", &[&file, "--json"]);
+    let playing = command.stdout(Stdio::piped()).spawn().unwrap();
+    until("the link is cut", || cut().len() == 2);
+    assert!(!grid.answers(&far));
+    signal(&playing, "-INT");
+    let ended = playing.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let told: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(told["complete"], false, "{told}");
+    assert_eq!(cut(), by_hand);
+    assert!(grid.answers(&far));
+    // What is wrong is told before anything is cut.
+    let file = script(r#"{"at_s": 0, "for_s": 1, "what": ["s02-1-1", "s99"]}"#);
+    let refused = grid.wan("script", &[&file]);
+    assert_eq!(refused.status.code(), Some(2));
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        words.contains("script.json: outage 1: no node is called \"s99\""),
+        "{words}"
+    );
+}
+
 /// A packet of a capture: when, at which interface, whether it came (1) or left (2), and its ICMP type.
 type Seen = (u64, String, u32, u8);
 
@@ -425,6 +489,7 @@ fn daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it() {
 
 bumpless_testing::tests!(
     a_network_carries_packets_is_cut_and_healed_and_goes,
+    outages_by_script_are_made_and_end_and_an_interrupted_one_heals,
     addresses_of_version_6_are_reached_too,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
     a_capture_has_what_passes_and_is_whole_however_it_ends,

@@ -4,6 +4,7 @@ mod capture;
 mod kept;
 mod network;
 mod programs;
+mod script;
 mod sites;
 mod study;
 
@@ -21,7 +22,7 @@ use serde_json::json;
 
 use crate::output::{self, Failure, Outcome};
 
-/// Most bytes of a topology file that are read: ten thousand routers take some three million.
+/// Most bytes of a file that are read. A topology of ten thousand routers takes some three million.
 const FILE_MAX: u64 = 16 << 20;
 
 /// The wide-area network of a power grid: its shape, its ways, its picture, itself on this machine, and failovers over it
@@ -47,6 +48,7 @@ enum Action {
     Cut(network::Links),
     /// Make links carry everything again
     Heal(network::Links),
+    Script(script::Script),
     Capture(capture::Capture),
     Study(Box<study::Run>),
     Programs(Box<programs::Run>),
@@ -159,6 +161,10 @@ impl Wan {
                 let json = links.json;
                 links.heal().map_err(|failure| failure.in_json(json))
             }
+            Action::Script(script) => {
+                let json = script.json;
+                script.run().map_err(|failure| failure.in_json(json))
+            }
             Action::Capture(capture) => {
                 let json = capture.json;
                 capture.run().map_err(|failure| failure.in_json(json))
@@ -227,7 +233,7 @@ fn read(file: &Path) -> Result<String, String> {
     limited.read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > FILE_MAX {
         return Err(format!(
-            "{} has more than {} MiB, which no topology has; give another file",
+            "{} has more than {} MiB, which no topology and no script has; give another file",
             file.display(),
             FILE_MAX >> 20
         ));

@@ -7,6 +7,8 @@
 //! | `generate` | from a shape to a topology: ring, loops, chains |
 //! | `route` | ways with the fewest hops, and what a packet takes on one |
 //! | `address` | an address for each end of each link, from a pool |
+//! | `ends` | links as people name them |
+//! | `script` | outages by script: when which links carry nothing |
 //! | `picture` | a page that shows every node and finds it |
 //! | `emulation` | the network on this machine: namespaces, cables, routes, delays, outages |
 //! | `containerlab` | the same network for an engine of several machines |
@@ -15,12 +17,16 @@
 pub mod address;
 pub mod containerlab;
 pub mod emulation;
+mod ends;
 mod generate;
 pub mod picture;
 pub mod route;
+mod script;
 mod shape;
 mod topology;
 
+pub use ends::ends_of;
 pub use generate::generate;
+pub use script::{Script, Step};
 pub use shape::{MEASURED_ROUTER_US, Shape, ShapeFault};
 pub use topology::{Kind, Layer, Link, Node, NodeId, Topology, TopologyFault};

@@ -242,7 +242,7 @@ impl Links {
         let (running, topology) = self.name.running()?;
         let mut links = Vec::new();
         for what in &self.what {
-            links.extend(emulation::ends_of(&topology, what).map_err(Failure::usage)?);
+            links.extend(bumpless_wan::ends_of(&topology, what).map_err(Failure::usage)?);
         }
         let (changed, done) = if cut {
             (emulation::cut(&running, &topology, &links), "cut")
@@ -267,7 +267,8 @@ impl Links {
     }
 }
 
-fn named(topology: &Topology, link: usize) -> String {
+/// The name of a link, as [`bumpless_wan::ends_of`] takes it.
+pub fn named(topology: &Topology, link: usize) -> String {
     let [one, other] = topology.links()[link].ends;
     format!("{}:{}", topology.node(one).name, topology.node(other).name)
 }

@@ -14,6 +14,7 @@
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
 //! | `outage` | links and nodes that carry nothing |
+//! | `play` | outages by script |
 //! | `capture` | what passes nodes and links, in a file |
 //! | `cables` | the cables of a second way |
 //! | `backup` | a second way from some hosts to others, with delays of its own |
@@ -36,6 +37,7 @@ mod needs;
 mod ospf;
 mod outage;
 mod place;
+mod play;
 mod processes;
 mod routes;
 mod source;
@@ -52,8 +54,9 @@ pub use keeper::keep;
 pub use namespace::enter;
 pub use needs::lacking;
 pub use ospf::Routing;
-pub use outage::{cut, ends_of, heal, outages};
+pub use outage::{cut, heal, outages};
 pub use place::{Place, PlaceError, Running};
+pub use play::{Played, play};
 pub use processes::{Process, processes};
 pub use source::speak_from_link;
 pub use up::{Tie, UpError, answer, end_with_starter, order, up, up_tied};

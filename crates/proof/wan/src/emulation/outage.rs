@@ -11,44 +11,6 @@ use super::place::Running;
 use super::{link, namespace};
 use crate::topology::{NodeId, Topology};
 
-/// The links that `what` means: `NODE`, all of that node, or `NODE:NODE`, all between the two.
-///
-/// # Errors
-/// No node is called so, or no link is there.
-pub fn ends_of(topology: &Topology, what: &str) -> Result<Vec<usize>, String> {
-    let find = |name: &str| {
-        topology.find(name).ok_or_else(|| {
-            format!("no node is called {name:?}; `bumpless wan topology --json` names them all")
-        })
-    };
-    let Some((one, other)) = what.split_once(':') else {
-        return Ok(topology.links_at(find(what)?).to_vec());
-    };
-    let (one, other) = (find(one)?, find(other)?);
-    let at = topology.links_at(one).iter().copied();
-    let between: Vec<_> = at
-        .filter(|&index| topology.links()[index].other(one) == other)
-        .collect();
-    if between.is_empty() {
-        let near: Vec<_> = topology
-            .links_at(one)
-            .iter()
-            .map(|&index| {
-                let next = topology.links()[index].other(one);
-                topology.node(next).name.as_str()
-            })
-            .collect();
-        return Err(format!(
-            "no link is between {} and {}; {} is linked to {}",
-            topology.node(one).name,
-            topology.node(other).name,
-            topology.node(one).name,
-            near.join(", ")
-        ));
-    }
-    Ok(between)
-}
-
 /// Makes these links lose everything, in both directions.
 ///
 /// # Errors

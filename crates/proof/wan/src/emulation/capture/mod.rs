@@ -16,7 +16,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use self::packets::Packets;
 use self::writer::{Turn, Writer};
 use super::place::Running;
-use super::{link, namespace, outage};
+use super::{link, namespace};
+use crate::ends::ends_of;
 use crate::topology::{NodeId, Topology};
 
 /// Most places of one capture: each takes a socket with room of its own.
@@ -109,7 +110,7 @@ pub struct Interface {
 pub fn points_of(topology: &Topology, what: &[String]) -> Result<Vec<Point>, Vec<String>> {
     let (mut points, mut wrong) = (Vec::<Point>::new(), Vec::new());
     for what in what {
-        let links = match outage::ends_of(topology, what) {
+        let links = match ends_of(topology, what) {
             Ok(links) => links,
             Err(why) => {
                 wrong.push(why);
