@@ -13,10 +13,10 @@ use crate::output::Failure;
 /// Exit status of what was ended at once.
 const AT_ONCE: i32 = 130;
 
-/// A flag that SIGINT, SIGTERM, SIGQUIT and SIGHUP set; a second one of the first three ends the process at once.
+/// A flag that SIGINT, SIGTERM, SIGQUIT and SIGHUP set; a second SIGINT or SIGQUIT then ends the process at once.
 ///
-/// A second SIGHUP does not: a closing terminal sends several, one of the kernel's and one of the shell's, and service
-/// managers may send one after SIGTERM. Who had SIGHUP or SIGQUIT ignored at the start (`nohup`) has it ignored. SIGUSR1
+/// A second SIGTERM or SIGHUP does not: timeout(1) sends SIGTERM to its child and then to the whole group, a closing terminal
+/// sends several SIGHUP, one of the kernel's and one of the shell's, and service managers may send one after SIGTERM. Who had SIGHUP or SIGQUIT ignored at the start (`nohup`) has it ignored. SIGUSR1
 /// and SIGUSR2, which would kill, do nothing.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -42,7 +42,10 @@ fn install(stop: &Arc<AtomicBool>, hang_up: &Arc<AtomicBool>, ignored: u64) -> i
         if signal == SIGQUIT && is_ignored(signal) {
             continue;
         }
-        flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&asked))?;
+        // A person's keys alone are an order to end at once; SIGKILL is one for everybody.
+        if signal != SIGTERM {
+            flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&asked))?;
+        }
         flag::register(signal, Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(stop))?;
     }

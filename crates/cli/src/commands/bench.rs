@@ -36,14 +36,14 @@ pub struct Bench {
     /// Programs of further peers, as bench/peers/build.sh makes them
     #[arg(long, value_name = "DIRECTORY")]
     peers_dir: Option<PathBuf>,
-    /// Which of those use both networks
+    /// Which of those use both networks [default: tquic, tquic-tuned and cyclonedds-tuned, as far as they are there]
     #[arg(
         long,
         value_name = "NAME",
         value_delimiter = ',',
-        default_value = "tquic,tquic-tuned,cyclonedds-tuned"
+        requires = "peers_dir"
     )]
-    multipath: Vec<String>,
+    multipath: Option<Vec<String>>,
     /// Only these cases
     #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = case)]
     cases: Vec<CaseKind>,
@@ -206,7 +206,11 @@ impl Bench {
         let folder = folder.transpose().map_err(Failure::refused)?;
         let run = match &self.show {
             Some(file) => read(file)?,
-            None => bench::measure(&self.options()?).map_err(Failure::refused)?,
+            None => {
+                let options = self.options()?;
+                options.chosen_peers().map_err(Failure::usage)?;
+                bench::measure(&options).map_err(Failure::refused)?
+            }
         };
         if self.json {
             let json = serde_json::to_value(&run).map_err(Failure::refused)?;
@@ -249,7 +253,9 @@ impl Bench {
 fn read(file: &Path) -> Result<Run, Failure> {
     let name = file.display();
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?;
+        .map_err(|error| Failure::usage(format_args!(
+                "cannot read {name}: {error}; name the run.json of a run (bench/runs keeps them packed: xz -dk)"
+            )))?;
     let run: Run = serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format_args!("{name} is no kept run: {error}")))?;
     if run.schema != SCHEMA {

@@ -46,7 +46,7 @@ pub struct Impact {
 #[command(next_help_heading = "One run")]
 struct Model {
     /// Whose figures to begin from
-    #[arg(long, value_name = "NAME", default_value = "esp32", value_parser = machine)]
+    #[arg(long, value_name = "NAME", default_value = "esp32", value_parser = machine, help = with_names("Whose figures to begin from", MACHINES.map(|it| it.name)))]
     machine: Machine,
     /// What an interrupt takes, microseconds
     #[arg(long, value_name = "US", value_parser = micros)]
@@ -79,7 +79,7 @@ struct Model {
     #[arg(long, value_name = "US", value_parser = micros)]
     delay_us: Option<Duration>,
     /// The policy
-    #[arg(long, value_name = "NAME", default_value = "none", value_parser = policy)]
+    #[arg(long, value_name = "NAME", default_value = "none", value_parser = policy, help = with_names("The policy", Policy::ALL.map(Policy::name)))]
     policy: Policy,
     /// Whose priority is higher; the policy's own choice if left out
     #[arg(long, value_enum)]
@@ -144,6 +144,11 @@ enum Priority {
     Sliced,
     /// The driver's
     Driver,
+}
+
+/// A line of help with all names that an option takes.
+fn with_names<const N: usize>(what: &str, names: [&str; N]) -> String {
+    format!("{what}: {}", names.join(", "))
 }
 
 fn machine(name: &str) -> Result<Machine, String> {

@@ -12,7 +12,7 @@ use crate::stop;
 /// Run one controller of the pair until Ctrl-C
 ///
 /// SIGINT (Ctrl-C), SIGTERM, SIGQUIT and SIGHUP (a closed terminal; ignored under nohup) end it in order: a
-/// primary hands over to its backup first. A second one of the first three ends it at once. SIGUSR1 and
+/// primary hands over to its backup first. A second SIGINT or SIGQUIT ends it at once. SIGUSR1 and
 /// SIGUSR2 do nothing.
 #[derive(Debug, Args)]
 pub struct Run {

@@ -32,7 +32,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && permissions.is_some() => {
             return fs::write(path, content);
         }
-        made => made?,
+        made => made.map_err(plain)?,
     };
     file.write_all(content)?;
     if let Some(permissions) = permissions {
@@ -40,6 +40,16 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     file.persist(&path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// The system's own error: the library adds the name of a file that is there for a moment only, and that nobody knows.
+fn plain(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|it| it.source());
+    let inner = inner.and_then(|it| it.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +110,9 @@ mod tests {
     fn where_nothing_can_be_written_nothing_is_left() {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_whole(folder.path(), b"a folder").is_err());
-        assert!(write_whole(&folder.path().join("missing/a"), b"").is_err());
+        let refused = write_whole(&folder.path().join("missing/a"), b"").unwrap_err();
+        // Not the name of a file that was to be there for a moment.
+        assert_eq!(refused.raw_os_error(), Some(2), "{refused}");
         assert!(names(folder.path()).is_empty());
     }
 }

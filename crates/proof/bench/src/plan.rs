@@ -12,6 +12,8 @@ use crate::run::pair::Peer;
 
 /// Iterations of a transfer, as in the paper.
 pub const ITERATIONS: usize = 100;
+/// Programs of `bench/peers` that use both networks.
+pub const MULTIPATH: [&str; 3] = ["tquic", "tquic-tuned", "cyclonedds-tuned"];
 /// No transfer of a cell is begun after so long.
 pub const CELL_LIMIT: Duration = Duration::from_secs(20);
 /// The same where the first or the last packet is lost: a hundred transfers that take three seconds each have time,
@@ -29,8 +31,8 @@ pub struct Options {
     pub peers: Vec<String>,
     /// Where programs of other peers lie.
     pub peers_dir: Option<PathBuf>,
-    /// Those of them that use both networks.
-    pub multipath: Vec<String>,
+    /// Those of them that use both networks; `None`: those of [`MULTIPATH`] that are there.
+    pub multipath: Option<Vec<String>>,
     /// Only these cases; all if empty.
     pub cases: Vec<CaseKind>,
     /// Sizes of transfers, bytes; those of table 13 if empty.
@@ -119,10 +121,15 @@ impl Options {
     pub fn chosen_peers(&self) -> Result<Vec<Peer>, String> {
         let mut known = Peer::own(&self.program);
         if let Some(directory) = &self.peers_dir {
-            known.extend(Peer::others(directory, &self.multipath)?);
+            let usual = || MULTIPATH.map(String::from).to_vec();
+            known.extend(Peer::others(
+                directory,
+                &self.multipath.clone().unwrap_or_else(usual),
+            )?);
         }
         let names: Vec<String> = known.iter().map(|peer| peer.name.clone()).collect();
-        if let Some(unknown) = self.peers.iter().find(|name| !names.contains(name)) {
+        let mut asked = self.peers.iter().chain(self.multipath.iter().flatten());
+        if let Some(unknown) = asked.find(|name| !names.contains(name)) {
             return Err(format!(
                 "no peer is called '{unknown}'; there are {}. --peers-dir names a directory with more",
                 names.join(", ")
@@ -226,7 +233,7 @@ pub(crate) mod tests {
             quick: false,
             peers: Vec::new(),
             peers_dir: None,
-            multipath: Vec::new(),
+            multipath: None,
             cases: Vec::new(),
             sizes: Vec::new(),
             losses: Vec::new(),

@@ -196,7 +196,11 @@ fn a_file_without_end_is_refused_and_bad_utf_8_by_its_line() {
     let endless = Path::new("/dev/zero");
     assert_eq!(
         refused(endless),
-        ["/dev/zero:0: is longer than 1048576 bytes"]
+        ["/dev/zero: is longer than 1048576 bytes, which no scenario is; name another file"]
+    );
+    assert_eq!(
+        refused(Path::new("/dev/null")),
+        ["/dev/null: says nothing; a scenario says at least its name"]
     );
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("latin.toml");

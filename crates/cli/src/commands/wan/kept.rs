@@ -29,7 +29,7 @@ pub fn run<K: Kept>(keeping: Keeping<'_>, measure: impl FnOnce() -> Result<K, Fa
     let folder = keeping.output.map(OutputFolder::find);
     let folder = folder.transpose().map_err(Failure::refused)?;
     let found = match keeping.show {
-        Some(file) => kept::read(file).map_err(Failure::refused)?,
+        Some(file) => kept::read(file).map_err(Failure::usage)?,
         None => measure()?,
     };
     if keeping.json {

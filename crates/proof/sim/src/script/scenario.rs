@@ -60,7 +60,10 @@ pub struct Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.what),
+            line => write!(f, "{}:{line}: {}", self.file, self.what),
+        }
     }
 }
 
@@ -123,10 +126,17 @@ impl Scenario {
                 what,
             }]
         };
-        let bytes = at_most(path, MAX_LEN + 1)
-            .map_err(|error| refuse(0, format!("cannot be read: {error}")))?;
+        let bytes = at_most(path, MAX_LEN + 1).map_err(|error| {
+            refuse(
+                0,
+                format!("cannot be read: {error}; name a scenario, such as those in scenarios/"),
+            )
+        })?;
         if bytes.len() as u64 > MAX_LEN {
-            return Err(refuse(0, format!("is longer than {MAX_LEN} bytes")));
+            return Err(refuse(
+                0,
+                format!("is longer than {MAX_LEN} bytes, which no scenario is; name another file"),
+            ));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let sound = error.utf8_error().valid_up_to();
@@ -157,6 +167,9 @@ impl Scenario {
                 return Err(reader.complaints);
             }
         };
+        if document.as_table().is_empty() {
+            reader.wrong(0, "says nothing; a scenario says at least its name");
+        }
         let scenario = read(&mut reader, document.as_table(), directory);
         reader.complaints.sort_by_key(|c| (c.line, c.what.clone()));
         match scenario {
