@@ -112,22 +112,17 @@ enum Inner {
     Peer(Peer),
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum KindName {
-    Transfer,
-    TransferProtected,
-    TransferSealed,
-    Tcp,
-    TcpTuned,
-    Mptcp,
-    TcpTls,
+fn kind(text: &str) -> Result<Kind, String> {
+    let names = || Kind::ALL.map(Kind::name).join(", ");
+    Kind::named(text).ok_or_else(|| format!("give one of {}", names()))
 }
 
 /// One side of a program that is measured; speaks the conversation of spec/bench.md
 #[derive(Debug, Args)]
 struct Peer {
     /// What carries the states
-    kind: KindName,
+    #[arg(value_parser = kind)]
+    kind: Kind,
     #[command(subcommand)]
     side: PeerSide,
 }
@@ -278,15 +273,7 @@ impl Peer {
             PeerSide::Send { to, from, common } => (Side::Send, from, to, common),
         };
         let options = PeerOptions {
-            kind: match self.kind {
-                KindName::Transfer => Kind::Transfer,
-                KindName::TransferProtected => Kind::TransferProtected,
-                KindName::TransferSealed => Kind::TransferSealed,
-                KindName::TcpTls => Kind::TcpTls,
-                KindName::Tcp => Kind::Tcp,
-                KindName::TcpTuned => Kind::TcpTuned,
-                KindName::Mptcp => Kind::Mptcp,
-            },
+            kind: self.kind,
             from,
             to,
             port: common.port,

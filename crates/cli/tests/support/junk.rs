@@ -64,6 +64,7 @@ pub fn data_header(tag: u32) -> DataHeader {
         channel: ChannelId::new(1).unwrap(),
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle: 1,
         sequence: 0,
         total_size: 100,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use bumpless_base::{ChannelId, Distribution, Duration, LinkSet, MAX_LINKS, PeerId};
-use bumpless_wire::{WireVersion, max_state_size};
+use bumpless_wire::{WireVersion, max_state_size, packet_count, piece};
 use core::fmt;
 
 /// What the sender knows of a link (network) before it has measured anything.
@@ -24,7 +24,8 @@ pub struct LinkParameters {
 pub struct SenderPeer {
     /// Wire version spoken with it.
     pub version: WireVersion,
-    /// `PayloadSz_ht1`: state bytes in every data packet but the last one (first paper, 7.3.2).
+    /// `PayloadSz_ht1`: state bytes in every data packet but the last one (first paper, 7.3.2), as long as the links pass it
+    /// ([`Sender::set_link_narrow`](crate::Sender::set_link_narrow)).
     pub payload_size: u16,
     /// `packetsInFlightMax`: most packets sent and not acknowledged (first paper, 7.3.3).
     pub in_flight_max: u32,
@@ -212,6 +213,11 @@ pub(crate) fn check_peers(
         }
     }
     Ok(())
+}
+
+/// Most packets that a state of `max_size` bytes can have: cut into the shortest pieces that `version` knows.
+pub(crate) fn most_packets(version: WireVersion, payload_size: u16, max_size: u32) -> u32 {
+    packet_count(max_size, piece(payload_size, version == WireVersion::V2))
 }
 
 /// What both sides' channels have in common.

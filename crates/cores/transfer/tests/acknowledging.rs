@@ -29,6 +29,7 @@ impl Bench {
             channel: id(0),
             link: LinkId(0),
             retransmission: false,
+            short: false,
             cycle: 1,
             sequence,
             total_size: packets * 1000,

@@ -182,6 +182,7 @@ fn take(world: &mut World, sequence: u32, expiry: Duration) {
         channel: id(0),
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle: 1,
         sequence,
         total_size: 3000,

@@ -52,6 +52,7 @@ impl Bench {
             channel: id(),
             link: LinkId(0),
             retransmission: false,
+            short: false,
             cycle: self.cycle,
             sequence: 0,
             total_size: 10,

@@ -165,6 +165,7 @@ fn what_is_not_a_partners_is_discarded_under_its_cause() {
         channel: ChannelId::new(7).unwrap(),
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle: 1,
         sequence: 0,
         total_size: 10,

@@ -23,7 +23,7 @@
 //!      4     4 Tag        session
 //!      8     2 ChId       channel, 1..=65535
 //!     10     1 Link       link on which the packet is sent, 0..=7
-//!     11     1 Flags      0x01 retransmission, others 0
+//!     11     1 Flags      0x01 retransmission, 0x02 short pieces, others 0
 //!     12     4 TCycle     transfer cycle, wraps
 //!     16     4 SeqNo      packet within the transfer cycle, from 0
 //!     20     4 TtlSzCyc   payload bytes of the whole transfer cycle
@@ -32,11 +32,13 @@
 //! ```
 
 use crate::bytes::{Reader, Writer};
+use crate::envelope::EnvelopeHeader;
 use crate::error::{Field, WireError};
 use bumpless_base::{ChannelId, Duration, LinkId, MAX_LINKS};
 
 pub(crate) const HTYPE: u16 = 0x0001;
 pub(crate) const FLAG_RETRANSMISSION: u8 = 0x01;
+const FLAG_SHORT: u8 = 0x02;
 
 const V1_LEN: usize = 18;
 const V2_LEN: usize = 30;
@@ -104,6 +106,8 @@ pub struct DataHeader {
     pub link: LinkId,
     /// Whether the packet was sent before on this link. Version 1: read as `false`.
     pub retransmission: bool,
+    /// Whether the state is cut into pieces that every path passes ([`piece`]). Version 1: read as `false`.
+    pub short: bool,
     /// Transfer cycle, a serial number; version 1 carries its low 16 bits.
     pub cycle: u32,
     /// Packet within the transfer cycle, from 0. Version 1 carries 16 bits; the sender keeps within
@@ -160,11 +164,8 @@ impl DataHeader {
         w.u32(self.tag);
         w.u16(self.channel.get());
         w.u8(self.link.0);
-        w.u8(if self.retransmission {
-            FLAG_RETRANSMISSION
-        } else {
-            0
-        });
+        let mark = |set: bool, flag: u8| if set { flag } else { 0 };
+        w.u8(mark(self.retransmission, FLAG_RETRANSMISSION) | mark(self.short, FLAG_SHORT));
         w.u32(self.cycle);
         w.u32(self.sequence);
         w.u32(self.total_size);
@@ -179,6 +180,7 @@ impl DataHeader {
             channel: channel(r.u16()?)?,
             link: LinkId(0),
             retransmission: false,
+            short: false,
             cycle: r.u16()?.into(),
             sequence: r.u16()?.into(),
             total_size: r.u32()?,
@@ -189,12 +191,15 @@ impl DataHeader {
 
     #[inline(always)]
     fn parse_v2(r: &mut Reader<'_>) -> Result<Self, WireError> {
+        let (tag, channel, link) = (r.u32()?, channel(r.u16()?)?, link(r.u8()?)?);
+        let flags = flags(r.u8()?, FLAG_RETRANSMISSION | FLAG_SHORT)?;
         Ok(Self {
             version: WireVersion::V2,
-            tag: r.u32()?,
-            channel: channel(r.u16()?)?,
-            link: link(r.u8()?)?,
-            retransmission: flags(r.u8()?, FLAG_RETRANSMISSION)? != 0,
+            tag,
+            channel,
+            link,
+            retransmission: flags & FLAG_RETRANSMISSION != 0,
+            short: flags & FLAG_SHORT != 0,
             cycle: r.u32()?,
             sequence: r.u32()?,
             total_size: r.u32()?,
@@ -239,6 +244,20 @@ pub(crate) const fn flags(raw: u8, known: u8) -> Result<u8, WireError> {
         _ => Err(WireError::Malformed(Field::Flags)),
     }
 }
+
+/// Bytes of a state in each packet of a transfer cycle but its last one, where the configured payload is `payload_size`
+/// (W-10). Short pieces are those with which a protected packet fits the smallest MTU of IPv6 (RFC 8200), or
+/// `payload_size` if that is less.
+pub const fn piece(payload_size: u16, short: bool) -> u16 {
+    if short && payload_size > SHORT_PIECE {
+        SHORT_PIECE
+    } else {
+        payload_size
+    }
+}
+
+/// 1,280 bytes less the headers of IPv6 (40) and UDP (8), the envelope and the header of version 2.
+const SHORT_PIECE: u16 = 1_280 - 40 - 8 - EnvelopeHeader::OVERHEAD as u16 - V2_LEN as u16;
 
 /// Packets of a state of `total_size` bytes in pieces of `payload_size` bytes (first paper, 7.3.2).
 /// At least 1: an empty state is one empty packet, or nobody would hear of it.

@@ -28,7 +28,7 @@ pub mod witness;
 
 pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, ack_len, encode_ack};
 pub use bumpless_base::Role;
-pub use data::{DataHeader, WireVersion, max_state_size, packet_count};
+pub use data::{DataHeader, WireVersion, max_state_size, packet_count, piece};
 pub use envelope::EnvelopeHeader;
 pub use error::{Field, WireError};
 pub use heartbeat::{

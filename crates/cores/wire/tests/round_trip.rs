@@ -6,7 +6,7 @@ use bumpless_base::{ChannelId, Duration, LinkId};
 use bumpless_wire::{
     AckHeader, DataHeader, EnvelopeHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, MAX_GROUPS,
     MAX_HEARTBEAT_LEN, Packet, WireVersion, WitnessReply, WitnessRequest, ack_len, encode_ack,
-    encode_heartbeat, heartbeat_len, max_state_size, packet_count, parse,
+    encode_heartbeat, heartbeat_len, max_state_size, packet_count, parse, piece,
 };
 use common::encode;
 use common::strategies::{
@@ -24,6 +24,7 @@ fn header(version: WireVersion) -> DataHeader {
         channel: ChannelId::new(1).expect("not 0"),
         link: LinkId(1),
         retransmission: true,
+        short: true,
         cycle: 0x0001_0002,
         sequence: 3,
         total_size: 4,
@@ -141,6 +142,18 @@ proptest! {
     }
 }
 
+/// W-10: the smallest MTU of IPv6 takes a protected packet of short pieces, and none is longer than configured.
+#[test]
+fn a_protected_packet_of_short_pieces_passes_wherever_ipv6_does() {
+    let headers = EnvelopeHeader::OVERHEAD + DataHeader::len(WireVersion::V2);
+    let longest = piece(u16::MAX, true);
+    assert_eq!(usize::from(longest) + headers, SMALLEST_MTU_PAYLOAD);
+    for configured in [1, longest - 1, longest, longest + 1, u16::MAX] {
+        assert_eq!(piece(configured, true), configured.min(longest));
+        assert_eq!(piece(configured, false), configured);
+    }
+}
+
 /// W-9: a receiver must never take a state for fresher than it is.
 #[test]
 fn expiry_is_rounded_down_and_stops_at_the_largest() {
@@ -172,6 +185,7 @@ fn version_1_drops_what_it_cannot_carry() {
         tag: 0,
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle: 2,
         ..header(WireVersion::V1)
     };

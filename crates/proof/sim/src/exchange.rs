@@ -528,6 +528,7 @@ mod tests {
             channel: ChannelId::new(2).expect("not 0"),
             link: LinkId(0),
             retransmission: false,
+            short: false,
             cycle: 9,
             sequence: 0,
             total_size: 100,

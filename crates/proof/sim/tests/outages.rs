@@ -125,6 +125,12 @@ fn longer_lease() -> Arc<Config> {
     Arc::new(config)
 }
 
+/// The small pair with states of several packets.
+fn longer_states() -> Arc<Config> {
+    let text = include_str!("../../../../scenarios/configurations/several-packets.toml");
+    Arc::new(Config::parse(text, "several-packets.toml").expect("it is sound"))
+}
+
 fn outage(seed: u64) -> u64 {
     let lengths = [
         8_000, 8_500, 10_000, 12_000, 15_000, 20_000, 30_000, 40_000, 50_000, 60_000,
@@ -348,6 +354,34 @@ fn a_narrow_network_is_known_within_a_second_and_states_go_on() {
         let log = std::fs::read_to_string(trace.with_extension("jsonl")).expect("the log");
         std::fs::remove_file(&trace).expect("the capture is there");
         wrong(&report, lasts + 2 * PERIOD).or_else(|| never_degraded(&log, at))
+    });
+}
+
+#[test]
+fn states_go_on_in_short_pieces_over_networks_that_are_all_narrow() {
+    let config = longer_states();
+    assert_with_every_seed(|seed| {
+        // What every path of IPv6 passes, less the headers of IP and UDP.
+        let small = PathFault::Mtu { bytes: 1_232 };
+        let (at, lasts) = (moment(seed), 3 * SECOND);
+        let killed = Fault::Crash {
+            node: LEFT,
+            reboot: true,
+        };
+        let script = vec![
+            fault(at, lasts, on(EVERYWHERE, small)),
+            fault(at + 2 * SECOND, SECOND / 2, killed),
+        ];
+        let settings = Settings {
+            script,
+            window: Window {
+                from: at + SECOND,
+                until: at + lasts,
+            },
+            ..Settings::new(Arc::clone(&config), seed, at + lasts)
+        };
+        let report = run(&settings).expect("the configuration is sound");
+        wrong(&report, 4 * PERIOD)
     });
 }
 

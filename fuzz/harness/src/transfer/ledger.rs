@@ -4,7 +4,7 @@ use super::plan::{AMPLE, Plan};
 use bumpless_base::random::mix64;
 use bumpless_base::{Counter, Counters, Duration, Instant, Serial16, Serial32};
 use bumpless_transfer::{Published, SenderChannel, SenderEvent};
-use bumpless_wire::{DataHeader, WireVersion, packet_count};
+use bumpless_wire::{DataHeader, WireVersion, packet_count, piece};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct State {
@@ -142,7 +142,8 @@ impl Ledger {
         channel.longest_way = channel.longest_way.max(age);
         if session.is_some() && (header.version == WireVersion::V1 || session == Some(header.tag)) {
             let cycle = channel.arrived.entry((session, header.cycle)).or_default();
-            cycle.0 = packet_count(header.total_size, payload_size) as usize;
+            let piece = piece(payload_size, header.short);
+            cycle.0 = packet_count(header.total_size, piece) as usize;
             cycle.1.insert(header.sequence);
         }
     }

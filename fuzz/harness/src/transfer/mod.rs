@@ -11,7 +11,7 @@ mod steps;
 use crate::input::Input;
 use bumpless_base::{Duration, Instant, LinkId, PeerId};
 use bumpless_transfer::{Publisher, Receiver, ReceiverEvent, Sender, Subscriber};
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse, piece};
 use ledger::Ledger;
 use plan::Plan;
 
@@ -169,7 +169,8 @@ impl World {
                 (self.sessions[peer].sender, link)
             );
         }
-        let offset = header.sequence as usize * usize::from(self.plan.peers[peer].payload_size);
+        let piece = piece(self.plan.peers[peer].payload_size, header.short);
+        let offset = header.sequence as usize * usize::from(piece);
         let latest = self
             .ledger
             .may_send(channel, header.total_size, offset, payload);

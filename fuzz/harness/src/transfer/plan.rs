@@ -34,7 +34,7 @@ impl Plan {
         let links = 1 + shape % 3;
         let peers = (0..1 + (shape >> 4 & 1)).map(|_| SenderPeer {
             version: input.one_of(&[WireVersion::V2, WireVersion::V2, WireVersion::V1]),
-            payload_size: input.one_of(&[16, 100, 1000, 1, 7]),
+            payload_size: input.one_of(&[16, 100, 1500, 1, 7]),
             in_flight_max: input.one_of(&[64, 1, 2, 5, 10, 512]),
         });
         let peers: Vec<_> = peers.collect();

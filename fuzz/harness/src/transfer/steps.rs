@@ -3,7 +3,9 @@
 use super::{ENDLESS, World};
 use crate::input::Input;
 use bumpless_base::{ChannelId, Duration, Instant, LinkId, PeerId};
-use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_LEN, Packet, WireVersion, encode_ack, parse};
+use bumpless_wire::{
+    AckHeader, DataHeader, MAX_ACK_LEN, Packet, WireVersion, encode_ack, parse, piece,
+};
 
 /// How many steps can happen while an application looks at a state.
 const LOOK: usize = 15;
@@ -203,8 +205,11 @@ impl World {
     fn change_health(&mut self, input: &mut Input<'_>) {
         let choice = input.u8();
         let peer = PeerId(choice >> 4 & 1);
-        let (link, healthy) = (LinkId(choice >> 1 & 7), choice & 1 != 0);
-        self.sender.set_link_healthy(peer, link, healthy, self.now);
+        let (link, yes) = (LinkId(choice >> 1 & 7), choice & 1 != 0);
+        match choice >> 5 {
+            0 => self.sender.set_link_narrow(peer, link, yes),
+            _ => self.sender.set_link_healthy(peer, link, yes, self.now),
+        }
         self.settle();
     }
 
@@ -281,11 +286,13 @@ impl World {
     }
 
     fn forged_data(&self, peer: usize, channel: ChannelId, input: &mut Input<'_>) -> Vec<u8> {
+        let link = input.u8();
         let header = DataHeader {
             version: self.version(peer),
             tag: self.sessions[peer].receiver.unwrap_or(0),
             channel,
-            link: LinkId(input.u8() % 8),
+            link: LinkId(link % 8),
+            short: link & 8 != 0,
             retransmission: input.flag(),
             cycle: number(input) & 0xFFFF | input.u32() & 0xFFFF_0000,
             sequence: number(input) & 0xFFFF,
@@ -295,7 +302,7 @@ impl World {
         };
         let mut out = [0; DataHeader::MAX_LEN];
         let len = header.encode(&mut out);
-        let payload = usize::from(self.plan.peers[peer].payload_size);
+        let payload = piece(self.plan.peers[peer].payload_size, header.short).into();
         let fits = (header.total_size as usize)
             .saturating_sub(header.sequence as usize * payload)
             .min(payload);

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use bumpless_base::{
     ChannelId, Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, PeerId, Serial16, Serial32,
 };
-use bumpless_wire::{DataHeader, WireVersion, packet_count};
+use bumpless_wire::{DataHeader, WireVersion, packet_count, piece};
 
 /// Where the newest transfer cycle stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,9 @@ pub(super) struct Channel {
     /// Newest transfer cycle of which a packet was taken in this session.
     pub newest: u32,
     pub stage: Stage,
-    /// Bytes of that cycle's state.
+    /// Bytes of that cycle's state, and whether it is cut into short pieces.
     total: u32,
+    short: bool,
     pub reception: Reception,
     /// The shortest expiry of the cycle's packets (first paper, 7.2.1).
     pub expires_at: Instant,
@@ -86,9 +87,10 @@ pub(super) struct Channel {
 }
 
 impl Channel {
+    /// A channel whose states have at most `most` packets.
     pub fn new(
         setup: &ReceiverChannel,
-        payload_size: u16,
+        most: u32,
         delivery: Arc<Delivery>,
         spare: Box<StateBuffer>,
     ) -> Self {
@@ -99,7 +101,8 @@ impl Channel {
             newest: 0,
             stage: Stage::Nothing,
             total: 0,
-            reception: Reception::new(packet_count(setup.max_size, payload_size)),
+            short: false,
+            reception: Reception::new(most),
             expires_at: Instant::FAR_FUTURE,
             unacknowledged: 0,
             listed: false,
@@ -193,13 +196,14 @@ impl Channel {
         payload: &[u8],
         now: Instant,
     ) -> Result<Taken, (Counter, bool)> {
-        let offset = place(&self.setup, payload_size, header, payload.len())
+        let piece = piece(payload_size, header.short);
+        let offset = place(&self.setup, piece, header, payload.len())
             .ok_or((Counter::DiscardWrongSize, false))?;
         if header.expiry == Duration::ZERO {
             return Err((Counter::DiscardExpired, false));
         }
-        let last = header.sequence + 1 == packet_count(header.total_size, payload_size);
-        let abandoned = self.enter_cycle(header, payload_size, last)?;
+        let last = header.sequence + 1 == packet_count(header.total_size, piece);
+        let abandoned = self.enter_cycle(header, piece, last)?;
         self.expires_at = self.expires_at.min(now + header.expiry);
         let arrival = self.reception.arrive(header.sequence, link);
         let Arrival { new, hole, again } = arrival;
@@ -222,13 +226,14 @@ impl Channel {
     fn enter_cycle(
         &mut self,
         header: &DataHeader,
-        payload_size: u16,
+        piece: u16,
         last: bool,
     ) -> Result<bool, (Counter, bool)> {
         if self.stage != Stage::Nothing {
             if header.cycle == self.newest {
+                let alike = (header.total_size, header.short) == (self.total, self.short);
                 return match self.stage {
-                    Stage::Assembling if header.total_size == self.total => Ok(false),
+                    Stage::Assembling if alike => Ok(false),
                     Stage::Complete => {
                         let asks = last || header.retransmission;
                         Err((Counter::DiscardDuplicate, asks))
@@ -250,10 +255,10 @@ impl Channel {
         let abandoned = self.stage == Stage::Assembling;
         self.newest = header.cycle;
         self.stage = Stage::Assembling;
-        self.total = header.total_size;
+        (self.total, self.short) = (header.total_size, header.short);
         self.expires_at = Instant::FAR_FUTURE;
         self.reception
-            .restart(packet_count(header.total_size, payload_size));
+            .restart(packet_count(header.total_size, piece));
         self.forget_triggers();
         Ok(abandoned)
     }
@@ -311,17 +316,17 @@ fn finite(at: Instant) -> Option<Instant> {
 /// channel's largest size.
 fn place(
     setup: &ReceiverChannel,
-    payload_size: u16,
+    piece: u16,
     header: &DataHeader,
     payload_len: usize,
 ) -> Option<usize> {
-    let packets = packet_count(header.total_size, payload_size);
+    let packets = packet_count(header.total_size, piece);
     if header.total_size > setup.max_size || header.sequence >= packets {
         return None;
     }
-    let offset = u64::from(header.sequence) * u64::from(payload_size);
+    let offset = u64::from(header.sequence) * u64::from(piece);
     let left = u64::from(header.total_size) - offset;
-    let expected = left.min(u64::from(payload_size));
+    let expected = left.min(u64::from(piece));
     (payload_len as u64 == expected).then_some(offset as usize)
 }
 

@@ -4,7 +4,9 @@ use super::channel::{Channel, Stage};
 use super::{Receiver, rearm};
 use crate::exchange::{ExchangeError, Refused};
 use crate::handover::{Subscriber, receiving_pair};
-use crate::setup::{Common, ReceiverChannel, ReceiverPeer, SetupError, check_channel, find};
+use crate::setup::{
+    Common, ReceiverChannel, ReceiverPeer, SetupError, check_channel, find, most_packets,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_base::{Counter, Instant, LinkSet, MAX_LINKS};
@@ -72,9 +74,10 @@ impl ReceiverFactory {
     ) -> Result<(Channel, Subscriber), SetupError> {
         let common = Common::receiving(setup, &self.peers);
         let peer = check_channel(place, &common, LinkSet::first(MAX_LINKS))?;
-        let payload_size = self.peers[usize::from(peer.0)].payload_size;
+        let peer = &self.peers[usize::from(peer.0)];
+        let most = most_packets(peer.version, peer.payload_size, setup.max_size);
         let (subscriber, delivery, spare) = receiving_pair(place, setup.max_size);
-        let channel = Channel::new(setup, payload_size, delivery, spare);
+        let channel = Channel::new(setup, most, delivery, spare);
         Ok((channel, subscriber))
     }
 }

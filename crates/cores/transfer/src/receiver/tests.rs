@@ -113,6 +113,7 @@ impl Stage {
             channel: ChannelId::new(id).unwrap(),
             link: LinkId(self.random.below(2) as u8),
             retransmission: self.random.chance(0.1),
+            short: false,
             cycle: 1 + self.now.as_nanos() as u32 / 8_000_000,
             sequence: self.random.below(3) as u32,
             total_size: 25,

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bumpless_base::{BitSet, ChannelId, Distribution, Duration, Instant, LinkId, LinkSet, PeerId};
-use bumpless_wire::{WireVersion, packet_count};
+use bumpless_wire::{WireVersion, packet_count, piece};
 
 /// A state on its way.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,10 @@ pub(super) struct Transfer {
     pub ticket: u64,
     /// Bytes of the state.
     pub total: u32,
+    /// Whether it is cut into short pieces.
+    pub short: bool,
+    /// Bytes of each packet but the last.
+    pub piece: u16,
     /// Packets of the state.
     pub packets: u32,
     pub published_at: Instant,
@@ -44,14 +48,17 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    /// The transfer of a state, of which nothing has been sent.
-    pub fn of(state: &StateBuffer, payload_size: u16, now: Instant) -> Self {
+    /// The transfer of a state, of which nothing has been sent, in pieces of `payload_size` bytes or `short` ones.
+    pub fn of(state: &StateBuffer, (payload_size, short): (u16, bool), now: Instant) -> Self {
         // A buffer is no larger than its channel's largest state, which is stated in 32 bits.
         let total = state.len as u32;
+        let piece = piece(payload_size, short);
         Self {
             ticket: state.ticket,
             total,
-            packets: packet_count(total, payload_size),
+            short,
+            piece,
+            packets: packet_count(total, piece),
             published_at: state.published_at,
             deadline: state.deadline,
             expires_at: state.expires_at,
@@ -118,8 +125,8 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub fn new(setup: &SenderChannel, rank: usize, payload_size: u16, slot: Arc<Slot>) -> Self {
-        let most = packet_count(setup.max_size, payload_size);
+    /// A channel whose states have at most `most` packets.
+    pub fn new(setup: &SenderChannel, rank: usize, most: u32, slot: Arc<Slot>) -> Self {
         let set = || BitSet::new(most as usize);
         let paths: Vec<_> = setup
             .links
@@ -225,6 +232,12 @@ impl Channel {
         }
     }
 
+    /// Whether all links that carry the channel pass short packets only, and its version can say so.
+    pub fn needs_short_pieces(&self, peer: &Peer) -> bool {
+        let usable = self.usable(peer);
+        peer.setup.version == WireVersion::V2 && usable.intersection(peer.narrow) == usable
+    }
+
     pub fn path_of(&self, link: LinkId) -> Option<usize> {
         self.paths.iter().position(|path| path.link == link)
     }
@@ -304,11 +317,16 @@ impl Channel {
         }
     }
 
-    /// Time that a full packet takes: on the fastest link if each carries all of them, on all
+    /// Time that a full packet of `transfer` takes: on the fastest link if each carries all of them, on all
     /// together if they share.
-    pub fn packet_time(&self, links: &[LinkParameters], peer: &Peer, total: u32) -> Duration {
-        let payload = u32::from(peer.setup.payload_size).min(total) as u64;
-        let bytes = payload + u64::from(peer.setup.version.header_len());
+    pub fn packet_time(
+        &self,
+        links: &[LinkParameters],
+        peer: &Peer,
+        transfer: &Transfer,
+    ) -> Duration {
+        let payload = u32::from(transfer.piece).min(transfer.total);
+        let bytes = u64::from(payload) + u64::from(peer.setup.version.header_len());
         let mut rate = 0u64;
         for link in self.usable(peer).iter() {
             let Some(link) = links.get(usize::from(link.0)).filter(|l| l.bandwidth != 0) else {

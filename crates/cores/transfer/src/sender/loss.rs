@@ -112,11 +112,9 @@ impl Sender {
             channel.strand(failed);
         }
         channel.request_report(peer);
-        if let Some(total) = channel.transfer.map(|t| t.total) {
-            let packet_time = channel.packet_time(&self.links, peer, total);
-            if let Some(transfer) = &mut channel.transfer {
-                transfer.packet_time = packet_time;
-            }
+        if let Some(mut transfer) = channel.transfer {
+            transfer.packet_time = channel.packet_time(&self.links, peer, &transfer);
+            channel.transfer = Some(transfer);
         }
         self.settle(index);
     }

@@ -171,6 +171,17 @@ impl Sender {
         }
     }
 
+    /// Says whether `link` passes short packets only to `peer`. A state whose links all do is cut into short pieces (T-52),
+    /// from the next one that is taken over.
+    pub fn set_link_narrow(&mut self, peer: PeerId, link: LinkId, narrow: bool) {
+        let known = usize::from(link.0) < self.links.len();
+        match self.peers.get_mut(usize::from(peer.0)).filter(|_| known) {
+            Some(peer) if narrow => peer.narrow.insert(link),
+            Some(peer) => peer.narrow.remove(link),
+            None => {}
+        }
+    }
+
     /// The lower of both ends' bandwidths of `link` is this, bit/s; 0 = not limited (T-51). It counts for what is sent, and
     /// for states that are published, from here on.
     pub fn set_link_bandwidth(&mut self, link: LinkId, bandwidth: u64) {
@@ -260,17 +271,18 @@ impl Sender {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let inherited = channel.inherited;
+        let short = channel.needs_short_pieces(peer);
         let Some(state) = channel.take_published() else {
             // The publisher has taken it back to put a later one there, or the mark is of one that has
             // left this place.
             return;
         };
-        let mut transfer = Transfer::of(state, peer.setup.payload_size, now);
+        let mut transfer = Transfer::of(state, (peer.setup.payload_size, short), now);
         transfer.deadline = transfer.deadline.min(inherited.unwrap_or(state.deadline));
         let superseded = u64::from(state.superseded);
         self.counters.add(Counter::StatesPublished, superseded + 1);
         self.counters.add(Counter::StatesSuperseded, superseded);
-        transfer.packet_time = channel.packet_time(&self.links, peer, transfer.total);
+        transfer.packet_time = channel.packet_time(&self.links, peer, &transfer);
         channel.inherited = None;
         let has_session = peer.tag.is_some();
         channel.open(transfer);

@@ -36,6 +36,8 @@ pub(super) struct Peer {
     /// Session, if there is one.
     pub tag: Option<u32>,
     pub healthy: LinkSet,
+    /// Links that pass short packets only.
+    pub narrow: LinkSet,
     /// `packetsInFlight`: packets sent and not acknowledged, over all channels.
     pub in_flight: u32,
     /// Probes of all channels sent since an acknowledgement last came from the peer.
@@ -78,6 +80,7 @@ impl Peer {
             setup: *setup,
             tag: None,
             healthy: LinkSet::first(links.len()),
+            narrow: LinkSet::EMPTY,
             in_flight: 0,
             unanswered: 0,
             stalled: None,

@@ -6,7 +6,9 @@ use super::peer::{Peer, Rank};
 use crate::event::{FailureCause, SenderEvent};
 use crate::exchange::{ExchangeError, Refused};
 use crate::handover::{Publisher, sending_pair};
-use crate::setup::{Common, SenderChannel, SenderPeer, SetupError, Times, check_channel, find};
+use crate::setup::{
+    Common, SenderChannel, SenderPeer, SetupError, Times, check_channel, find, most_packets,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_atomic_box::DirtySet;
@@ -87,7 +89,8 @@ impl SenderFactory {
         let peer = &self.peers[usize::from(peer.0)];
         let times = Times::check(place, peer.version, setup.deadline, setup.expiry)?;
         let (publisher, slot) = sending_pair(place, &self.dirty, setup.max_size, times);
-        let channel = Channel::new(setup, 0, peer.payload_size, slot);
+        let most = most_packets(peer.version, peer.payload_size, setup.max_size);
+        let channel = Channel::new(setup, 0, most, slot);
         Ok((channel, publisher))
     }
 }

@@ -178,9 +178,9 @@ impl Sender {
         }
         let asks = core::mem::take(&mut channel.paths[path].probe);
         let (id, cycle, link) = (channel.setup.id, channel.cycle, channel.paths[path].link);
-        let payload = u32::from(peer.setup.payload_size);
-        let left = transfer.total.saturating_sub(chosen.sequence * payload);
-        let len = DataHeader::len(version) + left.min(payload) as usize;
+        let piece = u32::from(transfer.piece);
+        let left = transfer.total.saturating_sub(chosen.sequence * piece);
+        let len = DataHeader::len(version) + left.min(piece) as usize;
         let wire = self.wires.get_mut(usize::from(link.0));
         let leaves = wire.map_or(now, |wire| wire.carry(len, now));
         let retransmission = channel.paths[path].send(chosen.sequence, leaves);
@@ -198,38 +198,30 @@ impl Sender {
             channel: id,
             link,
             retransmission,
+            short: transfer.short,
             cycle,
             sequence: chosen.sequence,
             total_size: transfer.total,
             expiry: transfer.expires_at.since(now),
             force_ack,
         };
-        Some(self.wrap(index, &header, retransmission, chosen.probe))
+        Some(self.wrap(index, &header, usize::from(transfer.piece), chosen.probe))
     }
 
-    fn wrap(
-        &self,
-        index: usize,
-        header: &DataHeader,
-        retransmission: bool,
-        probe: bool,
-    ) -> Transmit {
-        let channel = &self.channels[index];
-        let peer = &self.peers[usize::from(channel.setup.peer.0)];
-        let payload_size = usize::from(peer.setup.payload_size);
+    fn wrap(&self, index: usize, header: &DataHeader, piece: usize, probe: bool) -> Transmit {
         let total = header.total_size as usize;
-        let start = (header.sequence as usize * payload_size).min(total);
+        let start = (header.sequence as usize * piece).min(total);
         let mut bytes = [0; DataHeader::MAX_LEN];
         let header_len = header.encode(&mut bytes);
         Transmit {
-            peer: channel.setup.peer,
+            peer: self.channels[index].setup.peer,
             channel: index,
-            retransmission,
+            retransmission: header.retransmission,
             probe,
             header: bytes,
             header_len,
             start,
-            end: (start + payload_size).min(total),
+            end: (start + piece).min(total),
         }
     }
 

@@ -189,12 +189,18 @@ fn describe_data(header: &DataHeader, payload: &[u8]) -> Fields {
         ("tag", hex32(header.tag)),
         ("link", header.link.0.to_string()),
         ("retransmission", yes_or_no(header.retransmission)),
+        ("short", yes_or_no(header.short)),
     ]);
     match header.version {
         WireVersion::V2 => all.extend(carried),
         WireVersion::V1 => assert_eq!(
-            (header.tag, header.link.0, header.retransmission),
-            (0, 0, false)
+            (
+                header.tag,
+                header.link.0,
+                header.retransmission,
+                header.short
+            ),
+            (0, 0, false, false)
         ),
     }
     all

@@ -44,11 +44,11 @@ pub fn data_header() -> impl Strategy<Value = DataHeader> {
             any::<u32>(),
             channel(),
             link(),
-            any::<bool>(),
+            any::<(bool, bool)>(),
             option::of(channel()),
         );
         (numbers, rest).prop_map(
-            move |(numbers, (tag, channel, link, retransmission, force_ack))| {
+            move |(numbers, (tag, channel, link, (retransmission, short), force_ack))| {
                 let (cycle, sequence, total_size, expiry) = numbers;
                 let header = DataHeader {
                     version,
@@ -56,6 +56,7 @@ pub fn data_header() -> impl Strategy<Value = DataHeader> {
                     channel,
                     link,
                     retransmission,
+                    short,
                     cycle,
                     sequence,
                     total_size,
@@ -68,6 +69,7 @@ pub fn data_header() -> impl Strategy<Value = DataHeader> {
                         tag: 0,
                         link: LinkId(0),
                         retransmission: false,
+                        short: false,
                         expiry: Duration::from_millis(expiry.into()),
                         ..header
                     },

@@ -208,7 +208,7 @@ section! {
         bandwidth: u64 = "bandwidth_mbit", "Mbit/s", Megabits { max: 1_000_000.0 }, default("1000");
         /// Largest IP packet that every hop between the nodes passes; at least 1280 with IPv6.
         /// Cost: small packets spend more of the bandwidth on headers.
-        /// Hazard: larger than a hop's limit, large states never arrive although heartbeats do.
+        /// Hazard: larger than a hop's limit, states avoid the network, and go in short packets where all are like it.
         mtu: u64 = "mtu", "bytes", Whole { min: 576, max: 9216 }, default("1500");
         /// Differentiated-services code point of all packets; 46 is expedited forwarding.
         /// Cost: none.

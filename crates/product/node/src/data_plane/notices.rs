@@ -309,7 +309,8 @@ impl<D: Drivers> DataPlane<D> {
         );
     }
 
-    /// States go over links that pass them whole, and over others only as long as there is none.
+    /// States go over links that pass packets of full length, and over others only as long as there is none. The sender
+    /// cuts them into short pieces there.
     fn choose_links(&mut self, peer: PeerId, now: Instant) {
         let links = self.ports.len();
         let first = usize::from(peer.0) * links;
@@ -320,6 +321,7 @@ impl<D: Drivers> DataPlane<D> {
         for (link, state) in (0..).zip(states) {
             state.carries = state.up && !(state.narrow && wide);
             let sender = &mut self.cores.sender;
+            sender.set_link_narrow(peer, LinkId(link), state.narrow);
             sender.set_link_healthy(peer, LinkId(link), state.carries, now);
         }
     }

@@ -146,6 +146,7 @@ fn header(tag: u32, cycle: u32, sequence: u32) -> DataHeader {
         channel: ChannelId::new(1).expect("not zero"),
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle,
         sequence,
         total_size: LARGE,

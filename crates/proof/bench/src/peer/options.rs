@@ -11,8 +11,14 @@ pub enum Kind {
     Transfer,
     /// The same with protected messages, as by default.
     TransferProtected,
-    /// The same, and each state enciphered by itself as well.
+    /// The same, and each state with a checksum of its own.
+    TransferChecksum,
+    /// The same, and each state with a tag of its own.
+    TransferTagged,
+    /// The same, and each state enciphered by itself as well, by what is fast here.
     TransferSealed,
+    /// The same with ChaCha20-Poly1305.
+    TransferChacha,
     /// The kernel's TCP as it comes.
     Tcp,
     /// The kernel's TCP with the shortest timers that it offers.
@@ -24,12 +30,34 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Transfer,
+        Self::TransferProtected,
+        Self::TransferChecksum,
+        Self::TransferTagged,
+        Self::TransferSealed,
+        Self::TransferChacha,
+        Self::Tcp,
+        Self::TcpTuned,
+        Self::Mptcp,
+        Self::TcpTls,
+    ];
+
+    /// The one with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Its name among the peers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfer => "transfer",
             Self::TransferProtected => "transfer-protected",
+            Self::TransferChecksum => "transfer-checksum",
+            Self::TransferTagged => "transfer-tagged",
             Self::TransferSealed => "transfer-sealed",
+            Self::TransferChacha => "transfer-chacha",
             Self::Tcp => "tcp",
             Self::TcpTuned => "tcp-tuned",
             Self::Mptcp => "mptcp",
@@ -39,9 +67,18 @@ impl Kind {
 
     /// Whether it is ours.
     pub const fn is_ours(self) -> bool {
+        self.is_protected_transfer() || matches!(self, Self::Transfer)
+    }
+
+    /// Whether it is ours with protected messages.
+    pub const fn is_protected_transfer(self) -> bool {
         matches!(
             self,
-            Self::Transfer | Self::TransferProtected | Self::TransferSealed
+            Self::TransferProtected
+                | Self::TransferChecksum
+                | Self::TransferTagged
+                | Self::TransferSealed
+                | Self::TransferChacha
         )
     }
 }

@@ -41,7 +41,12 @@ fn settings(options: &PeerOptions, notes: &[String]) -> String {
     };
     text.push_str(match options.kind {
         Kind::TransferProtected => ", messages protected",
+        Kind::TransferChecksum => ", messages protected, states with checksums of their own",
+        Kind::TransferTagged => ", messages protected, states with tags of their own",
         Kind::TransferSealed => ", messages protected, states enciphered by themselves",
+        Kind::TransferChacha => {
+            ", messages protected, states enciphered by themselves with ChaCha20-Poly1305"
+        }
         _ => ", messages open",
     });
     text.push_str(", acknowledged when the backup can read the state; heartbeats every 2 ms");
@@ -123,14 +128,23 @@ fn application(
 
 /// What is done to each state by itself.
 fn security(options: &PeerOptions) -> StateSecurity {
-    match options.kind {
-        Kind::TransferSealed => StateSecurity {
-            integrity: Integrity::Symmetric,
-            encryption: Encryption::Symmetric,
-            replay: Replay::Counter,
-            keys: StateKeys::Files(Vec::new()),
-        },
-        _ => StateSecurity::NONE,
+    let encryption = match options.kind {
+        Kind::TransferChecksum => {
+            return StateSecurity {
+                integrity: Integrity::Checksum,
+                ..StateSecurity::NONE
+            };
+        }
+        Kind::TransferTagged => Encryption::None,
+        Kind::TransferSealed => Encryption::Symmetric,
+        Kind::TransferChacha => Encryption::ChaCha20Poly1305,
+        _ => return StateSecurity::NONE,
+    };
+    StateSecurity {
+        integrity: Integrity::Symmetric,
+        encryption,
+        replay: Replay::Counter,
+        keys: StateKeys::Files(Vec::new()),
     }
 }
 

@@ -2,8 +2,10 @@
 
 use bumpless_base::frame;
 
+use super::bar::{Bar, below};
 use super::loads;
 use super::maxima;
+use super::protection;
 use super::ramp::Ramp;
 use super::table::{Kind, Table};
 use super::transfers::{Block, blocks, cell, ratio};
@@ -23,14 +25,6 @@ const PACKET_OVERHEAD: usize = HEADERS + frame::ETHERNET as usize;
 const PIECE: usize = 1500 - HEADERS;
 const MB: usize = 1 << 20;
 
-/// What a bar measures, where it lies, what was measured, and whether that is enough.
-struct Bar {
-    what: String,
-    bar: String,
-    measured: String,
-    held: bool,
-}
-
 /// Every bar that this run can judge.
 pub fn table(run: &Run) -> Option<Table> {
     let mut bars = Vec::new();
@@ -41,6 +35,7 @@ pub fn table(run: &Run) -> Option<Table> {
     deadlines(run, &mut bars);
     costs(run, &mut bars);
     channels(run, &mut bars);
+    protection::bars(run, &mut bars);
     let mut table = Table::new(
         "What is to hold, and what was seen",
         &["bar", "at most", "seen", ""],
@@ -55,17 +50,6 @@ pub fn table(run: &Run) -> Option<Table> {
         table.kind(kind, [bar.what, bar.bar, bar.measured, verdict.into()]);
     }
     (!table.is_empty()).then_some(table)
-}
-
-fn below(bars: &mut Vec<Bar>, what: impl Into<String>, limit: f64, measured: Option<f64>) {
-    if let Some(measured) = measured {
-        bars.push(Bar {
-            what: what.into(),
-            bar: format!("{limit:.2}"),
-            measured: format!("{measured:.3}"),
-            held: measured <= limit,
-        });
-    }
 }
 
 /// Nanoseconds that a state needs on a wire of 1 Gbit/s.

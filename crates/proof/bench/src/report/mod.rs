@@ -1,12 +1,14 @@
 //! A run for people: tables in the paper's layout with the paper's figures beside them, the bars that our
 //! transfer is to reach, and plots like the paper's.
 
+mod bar;
 mod bars;
 mod chart;
 mod figures;
 mod loads;
 mod maxima;
 pub mod page;
+mod protection;
 mod ramp;
 pub mod table;
 mod transfers;

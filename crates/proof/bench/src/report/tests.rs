@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::cost::Cost;
 use crate::run::cyclic::Applications;
 use crate::run::transfers::Cell;
 use crate::statistics::Summary;
@@ -53,6 +54,42 @@ fn a_bar_is_held_or_missed_by_the_run_s_own_figures() {
     let (kind, worst) = seen(&run, "lost: last");
     assert_eq!(kind, table::Kind::Bad);
     assert!(worst.starts_with("1.500 at 1 MB; 1 of 2"), "{worst}");
+}
+
+#[test]
+fn what_protection_costs_is_judged_beside_tls_and_quic() {
+    let mut run = run();
+    run.transfers.extend([
+        cell("transfer-protected", 1 << 20, "none", &[9_450_000]),
+        cell("transfer-protected", 128, "none", &[108_100]),
+    ]);
+    let cost = |peer: &str, cpu_s_per_gb| Cost {
+        peer: peer.into(),
+        size: 1 << 20,
+        cpu_s_per_gb,
+        ..Cost::default()
+    };
+    run.costs = vec![
+        cost("transfer-protected", [1.0, 2.0]),
+        cost("transfer-chacha", [4.0, 5.0]),
+        cost("tcp-tls", [4.0, 4.0]),
+        cost("quinn", [10.0, 2.0]),
+    ];
+    let expected = [
+        (
+            "1 MB at 1 Gbit/s, median, protected",
+            table::Kind::Good,
+            "1.050",
+        ),
+        ("128 B at 1 Gbit/s", table::Kind::Bad, "8.1"),
+        ("transfer-protected of tcp-tls", table::Kind::Good, "0.375"),
+        ("transfer-protected of quinn", table::Kind::Good, "0.250"),
+        ("transfer-chacha of tcp-tls", table::Kind::Bad, "1.125"),
+        ("transfer-chacha of quinn", table::Kind::Good, "0.750"),
+    ];
+    for (what, kind, measured) in expected {
+        assert_eq!(seen(&run, what), (kind, measured.to_owned()), "{what}");
+    }
 }
 
 #[test]

@@ -39,7 +39,10 @@ impl Peer {
             ("tcp-tuned", Kind::TcpTuned, false, 1),
             ("mptcp", Kind::Mptcp, false, 2),
             ("transfer-protected", Kind::TransferProtected, false, 1),
+            ("transfer-checksum", Kind::TransferChecksum, false, 1),
+            ("transfer-tagged", Kind::TransferTagged, false, 1),
             ("transfer-sealed", Kind::TransferSealed, false, 1),
+            ("transfer-chacha", Kind::TransferChacha, false, 1),
             ("tcp-tls", Kind::TcpTls, false, 1),
         ]
         .map(|(name, kind, spread, networks)| Self {
@@ -87,8 +90,8 @@ impl Peer {
 
     /// Whether it is measured only where it is asked for by name: what protection costs is a question of its own.
     pub fn is_on_demand(&self) -> bool {
-        let kinds = [Kind::TransferProtected, Kind::TransferSealed, Kind::TcpTls];
-        self.own.is_some_and(|(kind, _)| kinds.contains(&kind))
+        self.own
+            .is_some_and(|(kind, _)| kind.is_protected_transfer() || kind == Kind::TcpTls)
     }
 }
 

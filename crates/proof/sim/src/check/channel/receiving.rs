@@ -1,7 +1,7 @@
 //! The receiver of the model: a flag for each packet, everything said again each time.
 
 use bumpless_base::{Duration, Instant};
-use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_BLOCKS, WireVersion, packet_count};
+use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_BLOCKS, WireVersion, packet_count, piece};
 
 use super::ChannelTerms;
 use crate::check::{Delivered, Verdict};
@@ -16,7 +16,8 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 struct Cycle {
     number: u32,
-    total: u32,
+    /// Bytes of its state, and whether that is cut into short pieces.
+    size: (u32, bool),
     expires_at: Instant,
     stage: Stage,
 }
@@ -77,7 +78,8 @@ impl Receiving {
 
     /// A packet that is admitted.
     pub fn take(&mut self, header: &DataHeader, payload: usize, now: Instant) {
-        let packets = packet_count(header.total_size, self.terms.payload_size);
+        let piece = piece(self.terms.payload_size, header.short);
+        let packets = packet_count(header.total_size, piece);
         // T-32, and a state that had no time left when it was sent.
         let fits = header.total_size <= self.terms.max_size
             && header.sequence < packets
@@ -116,10 +118,11 @@ impl Receiving {
 
     /// Whether the packet is of the newest cycle, which it may begin (T-29, T-30).
     fn enters(&mut self, header: &DataHeader, packets: u32) -> bool {
+        let size = (header.total_size, header.short);
         let newer = match self.newest {
             None => true,
             Some(cycle) if cycle.number == header.cycle => {
-                let same = cycle.total == header.total_size || cycle.stage == Stage::Complete;
+                let same = cycle.size == size || cycle.stage == Stage::Complete;
                 return same && cycle.stage != Stage::Expired;
             }
             Some(cycle) => is_newer(header.version, header.cycle, cycle.number),
@@ -127,7 +130,7 @@ impl Receiving {
         if newer {
             self.newest = Some(Cycle {
                 number: header.cycle,
-                total: header.total_size,
+                size,
                 expires_at: Instant::FAR_FUTURE,
                 stage: Stage::Assembling,
             });
@@ -264,8 +267,9 @@ impl Receiving {
     }
 }
 
-/// The length that the payload of this packet has when it leaves, in pieces of `piece` bytes.
-pub fn full_payload(header: &DataHeader, piece: u16) -> usize {
+/// The length that the payload of this packet has when it leaves, where the configured one is `payload_size`.
+pub fn full_payload(header: &DataHeader, payload_size: u16) -> usize {
+    let piece = piece(payload_size, header.short);
     let start = u64::from(header.sequence) * u64::from(piece);
     let left = u64::from(header.total_size).saturating_sub(start);
     left.min(u64::from(piece)) as usize

@@ -7,7 +7,7 @@ pub use turn_end::ProbeTimeouts;
 use std::collections::VecDeque;
 
 use bumpless_base::{Duration, Instant, TransferOutcome};
-use bumpless_wire::{AckHeader, DataHeader, WireVersion, packet_count};
+use bumpless_wire::{AckHeader, DataHeader, WireVersion, packet_count, piece};
 
 use super::{ChannelTerms, State};
 use crate::check::{Tally, Verdict};
@@ -21,6 +21,8 @@ struct Open {
     state: State,
     session: Option<u32>,
     cycle: u32,
+    /// Whether the state is cut into short pieces.
+    short: bool,
     packets: u32,
     /// The earliest that its deadline can be: it may have inherited another state's (T-3).
     earliest: Instant,
@@ -57,6 +59,8 @@ pub struct Sending {
     /// States whose fate is not known, oldest first.
     states: VecDeque<State>,
     last_cycle: Option<u32>,
+    /// Whether the state of that cycle was cut into short pieces.
+    last_short: bool,
     /// The state whose transfer began last, and when.
     last_begun: Option<u64>,
     began: Instant,
@@ -88,6 +92,7 @@ impl Sending {
             session: None,
             states: VecDeque::new(),
             last_cycle: None,
+            last_short: false,
             last_begun: None,
             began: Instant::ZERO,
             open: None,
@@ -276,13 +281,15 @@ impl Sending {
             ));
         }
         let earliest = self.states.front().map(|state| self.deadline(state));
-        let packets = packet_count(newest.len, self.terms.payload_size);
-        self.last_cycle = Some(header.cycle);
+        let piece = piece(self.terms.payload_size, header.short);
+        let packets = packet_count(newest.len, piece);
+        (self.last_cycle, self.last_short) = (Some(header.cycle), header.short);
         (self.last_begun, self.began) = (Some(newest.ticket), now);
         self.open = Some(Open {
             state: newest,
             session: self.session,
             cycle: header.cycle,
+            short: header.short,
             packets,
             earliest: earliest.unwrap_or(now),
             started: 0,
@@ -319,7 +326,7 @@ impl Sending {
         let Some(open) = &self.open else {
             return Ok(());
         };
-        let piece = u32::from(self.terms.payload_size);
+        let piece = u32::from(piece(self.terms.payload_size, open.short));
         let sequence = header.sequence;
         let wrong = |what: &str| {
             Err(format!(
@@ -331,7 +338,8 @@ impl Sending {
             return wrong("leaves before its turn");
         }
         let left = open.state.len.saturating_sub(sequence * piece).min(piece);
-        if (header.total_size, payload as u32) != (open.state.len, left) {
+        let size = (header.total_size, header.short, payload as u32);
+        if size != (open.state.len, open.short, left) {
             return wrong("has another size than the state that was published");
         }
         if header.version == WireVersion::V2

@@ -39,6 +39,7 @@ fn packet(sequence: u32, at: Instant) -> DataHeader {
         channel: ChannelId::new(1).expect("not 0"),
         link: LinkId(0),
         retransmission: false,
+        short: false,
         cycle: 9,
         sequence,
         total_size: 250,

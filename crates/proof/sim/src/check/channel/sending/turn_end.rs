@@ -2,7 +2,7 @@
 //! whoever waits asks (T-23).
 
 use bumpless_base::{Duration, Instant, LinkSet, TransferOutcome};
-use bumpless_wire::packet_count;
+use bumpless_wire::{packet_count, piece};
 
 use super::super::State;
 use super::{Open, Sending};
@@ -100,7 +100,8 @@ impl Sending {
 
     /// Whether all of a state could be sent before the earliest deadline that it can have (T-24).
     pub(super) fn had_time(&self, state: &State, earliest: Option<Instant>, now: Instant) -> bool {
-        let packets = u64::from(packet_count(state.len, self.terms.payload_size));
+        let piece = piece(self.terms.payload_size, self.last_short);
+        let packets = u64::from(packet_count(state.len, piece));
         earliest.is_some_and(|deadline| now + self.terms.packet_time * packets < deadline)
     }
 
