@@ -61,6 +61,30 @@ fn the_example_is_built_and_told_with_its_hash() {
     );
 }
 
+fn a_built_program_that_has_changed_since_is_told_as_that_by_compare() {
+    need_compiler();
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(build(folder.path(), &project(), &[]).status.success());
+    let mut bent = std::fs::read(folder.path().join("plc")).expect("the program");
+    *bent.last_mut().expect("bytes") ^= 1;
+    std::fs::write(folder.path().join("bent"), bent).expect("room");
+    for (files, which) in [
+        (["plc", "bent"], "the file of the next version"),
+        (["bent", "plc"], "the file of the version that runs"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+            .args(["program", "compare"])
+            .args(files)
+            .current_dir(folder.path())
+            .output()
+            .expect("the command runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let parts = [which, "has changed since bumpless program build made it"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+}
+
 fn what_cannot_be_built_is_told_with_status_1_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     for json in [&[][..], &["--json"]] {
@@ -88,5 +112,6 @@ fn what_cannot_be_built_is_told_with_status_1_and_leaves_nothing() {
 
 bumpless_testing::tests!(
     the_example_is_built_and_told_with_its_hash,
+    a_built_program_that_has_changed_since_is_told_as_that_by_compare,
     what_cannot_be_built_is_told_with_status_1_and_leaves_nothing,
 );

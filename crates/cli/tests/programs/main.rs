@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "wasm")]
+mod modules;
 mod stopped;
 mod versions;
 
@@ -16,6 +18,10 @@ use std::thread;
 use std::time::Duration;
 
 use bumpless_program::{Cycle, Program, layout, run, state};
+#[cfg(feature = "wasm")]
+use modules::{
+    a_modules_next_version_goes_on_with_what_it_makes_of_the_state_through_kills, module,
+};
 use serde_json::Value;
 #[cfg(feature = "wasm")]
 use stopped::a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written;
@@ -148,31 +154,6 @@ impl Program for Wider {
         more.memory.count = u64::from_ne_bytes(*count);
         Ok(())
     }
-}
-
-/// The same as a WebAssembly module; with `until`, it traps in each cycle after that, when its work is half done.
-#[cfg(feature = "wasm")]
-fn module(until: u64) -> Vec<u8> {
-    let text = format!(
-        r#"(module
-            (import "bumpless" "output" (func $output (param i32 f64)))
-            (global $sum (mut f64) (f64.const 0))
-            (global $count (mut i64) (i64.const 0))
-            (func (export "bumpless_inputs") (result i32) i32.const 3)
-            (func (export "bumpless_outputs") (result i32) i32.const 2)
-            (func (export "cycle") (local $next f64)
-                (global.set $count (i64.add (global.get $count) (i64.const 1)))
-                (local.set $next (f64.add
-                    (f64.mul (global.get $sum) (f64.const 1.25))
-                    (f64.convert_i64_u (global.get $count))))
-                (global.set $sum (f64.sub (local.get $next) (f64.mul (f64.const 10)
-                    (f64.floor (f64.div (local.get $next) (f64.const 10))))))
-                (call $output (i32.const 0) (global.get $sum))
-                (if (i64.gt_u (global.get $count) (i64.const {until})) (then unreachable))
-                (call $output (i32.const 1)
-                    (f64.convert_i64_u (i64.rem_u (global.get $count) (i64.const 10))))))"#
-    );
-    wat::parse_str(text).unwrap()
 }
 
 /// What the plant was told in each cycle, in a run without faults: the registers have 32 bits.
@@ -391,6 +372,7 @@ fn main() -> ExitCode {
         &named![
             a_webassembly_program_goes_on_from_its_last_state_when_its_computer_is_killed,
             a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
+            a_modules_next_version_goes_on_with_what_it_makes_of_the_state_through_kills,
             a_webassembly_program_runs_in_the_simulator_under_faults_and_the_same_to_the_byte,
         ],
     ]

@@ -1,7 +1,7 @@
-//! What threads hand over without locks: a place for a box that they exchange in one atomic step, and
-//! dirty bits that say where to look.
+//! What threads hand over without locks: a place for a box that they exchange in one atomic step, bytes of which
+//! one reads the front while the other still writes the rest, and dirty bits that say where to look.
 //!
-//! A crate of its own because the cores forbid `unsafe` and the exchange takes one block of it, which
+//! A crate of its own because the cores forbid `unsafe` and these take some blocks of it, which
 //! Miri, the sanitizers and loom judge (CONTRIBUTING.md). Of the crates that offer the same,
 //! `crossbeam_utils::atomic::AtomicCell` passes the pointer through an integer, which the language
 //! does not allow (crossbeam issue 908), and `atomicbox` is hardly kept up.
@@ -14,10 +14,12 @@ extern crate std;
 mod dirty_set;
 #[cfg(loom)]
 mod every_order;
+mod growing;
 
 pub use dirty_set::DirtySet;
 #[cfg(loom)]
 pub use every_order::every_order;
+pub use growing::{Growing, Grown, growing};
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;

@@ -27,7 +27,7 @@ mod sender;
 mod setup;
 mod sync;
 
-pub use bumpless_base::Distribution;
+pub use bumpless_base::{Distribution, Pieces, Revision, Unsent};
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
 pub use exchange::{ExchangeError, Refused};
 pub use handover::{BUFFERS_PER_SIDE, Published, Publisher, StateView, Subscriber};

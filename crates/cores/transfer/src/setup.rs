@@ -1,7 +1,7 @@
 //! What a node states once, before its first transfer, and what can be wrong with it.
 
 use alloc::vec::Vec;
-use bumpless_base::{ChannelId, Distribution, Duration, LinkSet, MAX_LINKS, PeerId};
+use bumpless_base::{ChannelId, Distribution, Duration, LinkSet, MAX_LINKS, PeerId, Unsent};
 use bumpless_wire::{WireVersion, max_state_size, packet_count, piece};
 use core::fmt;
 
@@ -42,7 +42,9 @@ pub struct SenderChannel {
     pub links: LinkSet,
     /// How to use them.
     pub distribution: Distribution,
-    /// Largest state, bytes. Two buffers of this size are taken at the start.
+    /// What becomes of a state that waits when the next one is published.
+    pub unsent: Unsent,
+    /// Largest state, bytes. [`Unsent::buffers`] of this size are taken at the start.
     pub max_size: u32,
     /// A state must be acknowledged whole so long after its publication.
     pub deadline: Duration,

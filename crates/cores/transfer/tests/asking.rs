@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::{
-    Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer, Transmit,
+    Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer, Transmit, Unsent,
 };
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, WireVersion, encode_ack, parse};
 
@@ -33,6 +33,7 @@ fn sender(bandwidth: u64, round_trips: &[Duration]) -> (Sender, Publisher) {
         peer: PEER,
         links: LinkSet::only(LINK),
         distribution: Distribution::Replicate,
+        unsent: Unsent::Replace,
         max_size: 10 * PAYLOAD as u32,
         deadline: us(100_000),
         expiry: us(200_000),

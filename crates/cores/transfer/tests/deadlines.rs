@@ -40,6 +40,57 @@ fn a_state_that_waits_is_replaced_and_one_under_way_is_finished() {
     assert_eq!(world.sent_count(Counter::StatesSuperseded), 1);
 }
 
+fn kept() -> World {
+    let kept = Plan::links(1).with(|p| p.channels[0].unsent = Unsent::Keep);
+    kept.build()
+}
+
+#[test]
+fn what_is_kept_is_sent_in_order_behind_a_state_under_way() {
+    let mut world = kept();
+    for ticket in 0..3 {
+        let published = world.publish(0, &state(ticket, 100_000));
+        assert_eq!(published.superseded, None);
+        world.run(us(100));
+    }
+    world.run(ms(10));
+    let safe = |(at, event): (usize, &SenderEvent)| {
+        matches!(*event, SenderEvent::Safe { ticket, cycle, .. }
+            if (ticket, cycle) == (at as u64, at as u32 + 1))
+    };
+    let fates = fates(&world);
+    assert!(
+        fates.len() == 3 && fates.iter().enumerate().all(safe),
+        "{fates:?}"
+    );
+    assert_eq!(world.read(0).unwrap(), (3, state(2, 100_000)));
+    assert_eq!(world.sent_count(Counter::StatesSuperseded), 0);
+}
+
+#[test]
+fn what_is_kept_has_its_own_deadline_and_is_answered_once() {
+    let mut world = kept();
+    world.paths[0].blocked = true;
+    for ticket in 0..5 {
+        world.publish(0, &state(ticket, 10_000));
+        world.run(ms(20));
+    }
+    // Two wait behind the first one, which was taken over: the last of them hands its deadline on.
+    world.run(ms(30));
+    let fate = |event: &SenderEvent| match *event {
+        SenderEvent::Failed { ticket, .. } => (ticket, "failed"),
+        SenderEvent::Superseded { ticket, .. } => (ticket, "superseded"),
+        SenderEvent::Safe { ticket, .. } => (ticket, "safe"),
+    };
+    let told = |world: &World| fates(world).iter().map(fate).collect::<Vec<_>>();
+    assert_eq!(told(&world), [(0, "failed"), (1, "failed")]);
+    world.paths[0].blocked = false;
+    world.run(ms(5));
+    assert_eq!(told(&world)[2..], [(4, "safe")]);
+    assert_eq!(world.sent_count(Counter::StatesPublished), 5);
+    assert_eq!(world.sent_count(Counter::StatesSuperseded), 2);
+}
+
 #[test]
 fn a_state_taken_over_but_not_begun_is_replaced_and_hands_on_its_deadline() {
     let mut world = Plan::links(1).build();

@@ -46,6 +46,7 @@ fn channel(place: usize, deadline: Duration, random: &mut Random) -> ChannelPlan
             0 => Distribution::Replicate,
             _ => Distribution::Spread,
         },
+        unsent: Unsent::Replace,
         max_size: MOST as u32,
         // No two deadlines are equal.
         deadline: deadline + Duration::from_nanos(7 * place as u64),

@@ -30,6 +30,10 @@ fn plan(random: &mut Random) -> Plan {
                 0 => Distribution::Replicate,
                 _ => Distribution::Spread,
             },
+            unsent: match random.below(2) {
+                0 => Unsent::Replace,
+                _ => Unsent::Keep,
+            },
             max_size: 40_000,
             deadline: us(500 + random.below(30_000)),
             expiry: EXPIRY,

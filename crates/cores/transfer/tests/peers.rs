@@ -56,6 +56,7 @@ fn build(of: usize) -> Node {
             peer: peer(of, node),
             links: LinkSet::first(1),
             distribution: Distribution::Replicate,
+            unsent: Unsent::Replace,
             max_size: SIZE,
             deadline: Duration::from_millis(100),
             expiry: Duration::from_millis(900),

@@ -56,6 +56,7 @@ fn sending(id: u16) -> SenderChannel {
         peer: PEER,
         links: LinkSet::first(2),
         distribution: Distribution::Replicate,
+        unsent: Unsent::Replace,
         max_size: SIZE,
         deadline: Duration::from_millis(50),
         expiry: Duration::from_millis(500),

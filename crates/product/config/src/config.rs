@@ -137,6 +137,7 @@ fn kinds(application: &Application) -> check::Kinds {
         persist: application.persist.is_some(),
         program: matches!(application.kind, ApplicationKind::Program(_)),
         sealed: !application.security.is_none(),
+        unsent: application.unsent,
     }
 }
 

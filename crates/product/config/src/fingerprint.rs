@@ -15,7 +15,7 @@ use crate::model::{
     Application, ApplicationKind, Bus, Config, DeviceSecurity, DriverProtocol, FieldDevice,
     FieldDevices, FieldDriver, FieldIo, Group, Input, InputFrom, ModbusDevice, Network, Node,
     OnProgramFault, Output, OutputTo, Point, Program, QuadrupleTank, Reference, StateOnChange,
-    Synthetic, Tag, Timing, Transfer,
+    Synthetic, Tag, Timing, Transfer, Unsent,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -266,6 +266,7 @@ impl Canonical {
             persist,
             commit,
             distribution,
+            unsent,
             networks,
             retransmissions: _,
             accepted_loss_per_year: _,
@@ -289,6 +290,10 @@ impl Canonical {
         }
         self.line("application.commit", format_args!("{commit:?}"));
         self.line("application.distribution", format_args!("{distribution:?}"));
+        // As usual it says nothing, so that releases which do not know the field agree with those that do.
+        if *unsent != Unsent::Replace {
+            self.line("application.unsent", format_args!("{unsent:?}"));
+        }
         self.line("application.networks", format_args!("{:08b}", networks.0));
         self.line("application.state_max", format_args!("{state_max}"));
         match kind {

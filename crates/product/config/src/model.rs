@@ -6,8 +6,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-pub use bumpless_base::Distribution;
 use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
+pub use bumpless_base::{Distribution, Unsent};
 
 pub use bumpless_wire::WireVersion;
 
@@ -347,6 +347,8 @@ pub struct Application {
     pub commit: Commit,
     /// How its packets use the networks.
     pub distribution: Distribution,
+    /// What becomes of a state that waits when the next one is published.
+    pub unsent: Unsent,
     /// The networks that carry its state.
     pub networks: LinkSet,
     /// Packets of one state that may be lost in all (paper, 7.2.4: the retransmission budget);

@@ -262,6 +262,19 @@ fn memory_is_bounded() {
 }
 
 #[test]
+fn what_is_kept_unsent_takes_two_more_buffers() {
+    let (text, _) = changed("#memory_max = \"1 GiB\"", "memory_max = 6144");
+    assert!(Config::parse(&text, "test").is_ok());
+    let kept = text.replacen("\nchannel", "\nunsent = \"keep\"\nchannel", 1);
+    let found = Config::parse(&kept, "test").unwrap_err();
+    let said = format!("{found:?}");
+    assert!(
+        said.contains("transfer.memory_max") && said.contains("8192 bytes"),
+        "{said}"
+    );
+}
+
+#[test]
 fn states_beyond_the_addresses_of_a_32_bit_program_are_refused_by_it() {
     let text = include_str!("../../../../examples/table20.toml");
     // Six buffers of 400 MB are more than 2 GiB, which the file permits.

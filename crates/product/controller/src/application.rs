@@ -7,7 +7,7 @@
 
 use crate::fault::ProgramFault;
 use crate::retain::Table;
-use bumpless_base::Duration;
+use bumpless_base::{Duration, Pieces};
 use core::fmt;
 
 /// The circumstances of one execution.
@@ -44,6 +44,28 @@ pub trait Application: Send {
     /// costs memory for one state and, each cycle, the time to copy it.
     fn can_fail(&self) -> bool {
         true
+    }
+
+    /// Whether it keeps its last whole state itself: after a failed execution, too, [`save`](Self::save) writes that one,
+    /// and [`restore`](Self::restore) goes back to it. Otherwise the executor keeps a copy of it.
+    fn keeps_state(&self) -> bool {
+        false
+    }
+
+    /// Goes back to the state that it keeps, and starts the program again where that is needed, as [`load`](Self::load)
+    /// does.
+    ///
+    /// # Errors
+    /// It keeps none.
+    fn restore(&mut self) -> Result<(), LoadError> {
+        Err(LoadError::NotRunning {
+            reason: "it keeps no state to go back to; this is a defect of its host",
+        })
+    }
+
+    /// What [`save`](Self::save) writes, if it can be copied in pieces or where it has changed.
+    fn pieces(&self) -> Option<&dyn Pieces> {
+        None
     }
 
     /// The variables in what [`save`](Self::save) writes that are kept where the state as a whole may not be gone on

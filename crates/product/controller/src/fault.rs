@@ -65,6 +65,13 @@ impl ProgramFault {
         let detail = detail.into();
         Self { kind, detail }
     }
+
+    /// A wrong answer, where one of `outputs` is not a finite number.
+    pub fn of_outputs(outputs: &[f64]) -> Option<Self> {
+        let at = outputs.iter().position(|value| !value.is_finite())?;
+        let detail = format!("output {} is {}, not a finite number", at + 1, outputs[at]);
+        Some(Self::new(ProgramFaultKind::WrongAnswer, detail))
+    }
 }
 
 impl fmt::Display for ProgramFault {

@@ -5,6 +5,7 @@
 
 use crate::retain::{Record, Table};
 use crate::{Application, CycleContext, LoadError, ProgramFault};
+use bumpless_base::Pieces;
 
 /// Makes states of an application from those of the version before.
 pub trait Conversion<A>: Send {
@@ -119,6 +120,18 @@ impl<A: Application, C: Conversion<A>> Application for Successor<A, C> {
 
     fn can_fail(&self) -> bool {
         self.application.can_fail()
+    }
+
+    fn keeps_state(&self) -> bool {
+        self.application.keeps_state()
+    }
+
+    fn restore(&mut self) -> Result<(), LoadError> {
+        self.application.restore()
+    }
+
+    fn pieces(&self) -> Option<&dyn Pieces> {
+        self.application.pieces()
     }
 
     fn retained(&self) -> Option<&Table> {

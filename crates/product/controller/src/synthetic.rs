@@ -7,7 +7,9 @@
 //! still holds the low bytes of the counter.
 
 use crate::{Application, CycleContext, LoadError, ProgramFault};
+use bumpless_base::pieces::overlay;
 use bumpless_base::random::mix64;
+use bumpless_base::{Pieces, Revision};
 
 const WORD: usize = 8;
 
@@ -129,6 +131,20 @@ impl Synthetic {
     }
 }
 
+impl Pieces for Synthetic {
+    fn size(&self) -> usize {
+        self.state.len()
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        None
+    }
+
+    fn copy(&self, at: usize, piece: &mut [u8], _: Option<Revision>) {
+        overlay(piece, at, &self.state, 0);
+    }
+}
+
 impl Application for Synthetic {
     fn inputs(&self) -> usize {
         0
@@ -155,6 +171,10 @@ impl Application for Synthetic {
 
     fn state_size_max(&self) -> usize {
         self.parameters.size
+    }
+
+    fn pieces(&self) -> Option<&dyn Pieces> {
+        Some(self)
     }
 
     fn save(&self, into: &mut [u8]) -> usize {

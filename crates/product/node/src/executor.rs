@@ -8,7 +8,7 @@ mod output_gate;
 use std::sync::Arc;
 use std::thread;
 
-use bumpless_base::{Counters, Duration, Instant};
+use bumpless_base::{Counters, Duration, Instant, Pieces};
 use bumpless_controller::retain::Record;
 use bumpless_controller::state::Progress;
 use bumpless_controller::{Replication, StateInfo, TransferOutcome};
@@ -84,6 +84,14 @@ impl<E: Environment> ChannelReplication<E> {
 }
 
 impl<E> ChannelReplication<E> {
+    /// How long a state that is published at `now` counts.
+    fn life(&self, now: Instant) -> StateLife {
+        StateLife {
+            fresh_until: now + self.expiry,
+            usable_until: now + self.hot_restart,
+        }
+    }
+
     fn outcome(&self, ticket: u64) -> TransferOutcome {
         match ticket {
             WITHHELD => TransferOutcome::Failed,
@@ -143,12 +151,25 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
         let now = self.environment.now();
         let ticket = self.hand_over(now, fill);
-        let life = StateLife {
-            fresh_until: now + self.expiry,
-            usable_until: now + self.hot_restart,
-        };
-        self.mailbox.note_published(ticket, life);
+        self.mailbox.note_published(ticket, self.life(now));
         self.environment.wake_data_plane();
+        ticket
+    }
+
+    fn publish_pieces(&mut self, state: &dyn Pieces) -> u64 {
+        let now = self.environment.now();
+        // Sealing and keeping take all of it.
+        let kept = self.keeper.as_ref().is_some_and(|it| it.is_due(now));
+        if self.guard.is_some() || kept {
+            return self.publish(&mut |buffer| state.copy_whole(buffer));
+        }
+        // Beforehand: what becomes of it may be told before all of it is copied.
+        let ticket = self.publisher.next_ticket();
+        self.mailbox.note_published(ticket, self.life(now));
+        let environment = &self.environment;
+        self.publisher
+            .publish_pieces(now, state, || environment.wake_data_plane());
+        environment.wake_data_plane();
         ticket
     }
 

@@ -191,6 +191,7 @@ impl Wiring {
             peer,
             links: usable(config, self.node, app),
             distribution: app.distribution,
+            unsent: app.unsent,
             max_size: app.state_max,
             deadline: app.deadline,
             expiry: app.expiry,

@@ -13,7 +13,7 @@ use bumpless_node::data_plane::link_port::{LinkPort, SendState};
 use bumpless_node::data_plane::protection::Protection;
 use bumpless_node::wiring::LinkSettings;
 use bumpless_transfer::{
-    Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer,
+    Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer, Unsent,
 };
 use bumpless_wire::{DataHeader, WireVersion};
 
@@ -101,6 +101,7 @@ fn sender(size: u32) -> (Sender, Publisher) {
         peer: PEER,
         links: LinkSet::only(LINK),
         distribution: Distribution::Replicate,
+        unsent: Unsent::Replace,
         max_size: size,
         deadline: Duration::from_secs(1),
         expiry: Duration::from_secs(2),

@@ -3,14 +3,15 @@
 //!     cargo run --release -p bumpless-sidecar --example cost
 //!
 //! The bars of the project: 15 us at the median beyond the program itself; 1 MB of which 1 % changes in at most a quarter
-//! of the time that copying all of it takes.
+//! of the time that copying all of it takes. With the state on its way to the network: from the program's memory to the
+//! committed state, and from there to one of a channel's two buffers.
 
 use std::env;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, Pieces, Revision};
 use bumpless_controller::{Application, CycleContext, QuadrupleTank, QuadrupleTankParameters};
 use bumpless_program::layout::VARIABLE;
 use bumpless_program::{Cycle, Program, run};
@@ -173,6 +174,21 @@ fn one_cycle() {
     }
 }
 
+/// A buffer of a channel, and which state it has.
+struct Buffer(Vec<u8>, Option<Revision>);
+
+impl Buffer {
+    fn of(sidecar: &Sidecar) -> Self {
+        Self(vec![0; sidecar.size()], None)
+    }
+
+    /// Copies what it lacks, or all if what has changed is not `told`.
+    fn take(&mut self, sidecar: &Sidecar, told: bool) {
+        sidecar.copy(0, &mut self.0, self.1.filter(|_| told));
+        self.1 = sidecar.revision();
+    }
+}
+
 fn large_states() {
     const CYCLES: usize = 3000;
     let shape = Shape {
@@ -183,11 +199,16 @@ fn large_states() {
     let cycles = |role: &str, shape: Shape, track_from: usize| {
         let mut sidecar = start_tracking(role, shape, track_from);
         let tracked = sidecar.is_tracked();
+        let mut buffers = [(); 2].map(|()| Buffer::of(&sidecar));
+        let mut copies = Vec::with_capacity(CYCLES);
         let times = timed(CYCLES, |number| {
             let done = sidecar.run_cycle(&context(number), &[], &mut []);
             assert!(done.is_ok());
+            let began = Instant::now();
+            buffers[number as usize % 2].take(&sidecar, tracked);
+            copies.push(began.elapsed().as_nanos() as u64);
         });
-        (times, tracked)
+        (times, copies, tracked)
     };
     println!("1 MB of state: whole cycles, the program's own part and its page faults included");
     for round in 1..=3 {
@@ -197,12 +218,16 @@ fn large_states() {
             ("26", "1 % in 26 places"),
         ] {
             for track_from in [0, usize::MAX] {
-                let (times, tracked) = cycles(role, shape, track_from);
+                let (times, copies, tracked) = cycles(role, shape, track_from);
                 let how = if tracked { "changes" } else { "whole" };
                 println!("  round {round}: {how:8} {told:18} {}", percentiles(times));
+                println!(
+                    "           of that to a buffer          {}",
+                    percentiles(copies)
+                );
             }
         }
-        let (times, _) = cycles(
+        let (times, ..) = cycles(
             "none",
             Shape {
                 state_max: 64,

@@ -1,7 +1,9 @@
-//! The state of the last cycle that ended well, and how it follows the shared memory (H-9, H-17, H-18).
+//! The state of the last cycle that ended well, how it follows the shared memory (H-9, H-17, H-18), and what of it has
+//! changed since it was last published (H-45).
 
 use std::sync::atomic::Ordering;
 
+use bumpless_base::pieces::overlay;
 use bumpless_program::Shared;
 use bumpless_program::layout::ALL;
 use rustix::param::page_size;
@@ -28,6 +30,10 @@ struct Missed;
 /// The copy.
 pub(crate) struct Committed {
     state: Box<[u8]>,
+    /// How often it has changed.
+    revision: u64,
+    /// In which revision each page of it was last written.
+    written: Box<[u64]>,
     changes: Option<Changes>,
     track_from: usize,
     lost: u64,
@@ -37,6 +43,8 @@ impl Committed {
     /// `track_from`: from so many bytes on, changes are tracked.
     pub fn new(state: Box<[u8]>, track_from: usize) -> Self {
         Self {
+            revision: 0,
+            written: vec![0; state.len().div_ceil(page_size())].into_boxed_slice(),
             state,
             changes: None,
             track_from,
@@ -58,9 +66,32 @@ impl Committed {
         self.changes.is_some()
     }
 
+    /// How often it has changed: two states of one number are the same.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Copies its bytes from `at` on over `piece`; where `piece` has those of revision `since`, only the pages that were
+    /// written after it.
+    pub fn copy(&self, at: usize, piece: &mut [u8], since: Option<u64>) {
+        let Some(since) = since else {
+            return overlay(piece, at, &self.state, 0);
+        };
+        let page = page_size();
+        for number in at / page..(at + piece.len()).div_ceil(page).min(self.written.len()) {
+            let from = number * page;
+            let to = (from + page).min(self.state.len());
+            if self.written[number] > since {
+                overlay(piece, at, &self.state[from..to], from);
+            }
+        }
+    }
+
     /// Takes over another state of the same length.
     pub fn replace(&mut self, state: &[u8]) {
         self.state.copy_from_slice(state);
+        self.revision += 1;
+        self.written.fill(self.revision);
     }
 
     /// Follows another process from now on.
@@ -81,8 +112,14 @@ impl Committed {
 
     /// Copies what has changed. The program must be waiting.
     pub fn commit(&mut self, shared: &Shared) {
+        self.revision += 1;
         if let Some(changes) = &mut self.changes {
-            match changes.follow(shared, &mut self.state) {
+            let mut copy = Pages {
+                state: &mut self.state,
+                written: &mut self.written,
+                revision: self.revision,
+            };
+            match changes.follow(shared, &mut copy) {
                 Ok(true) => return,
                 Ok(false) => {}
                 Err(Missed) => {
@@ -92,25 +129,48 @@ impl Committed {
             }
         }
         shared.copy_state(0, &mut self.state);
+        self.written.fill(self.revision);
+    }
+}
+
+/// The copy while it follows.
+struct Pages<'a> {
+    state: &'a mut [u8],
+    written: &'a mut [u64],
+    revision: u64,
+}
+
+impl Pages<'_> {
+    /// Copies the pages from number `first` on, `count` of them, and says how many bytes those are. What lies beyond the
+    /// state is nothing.
+    fn take(&mut self, shared: &Shared, first: usize, count: usize) -> usize {
+        let page = page_size();
+        let first = first.min(self.written.len());
+        let end = first.saturating_add(count).min(self.written.len());
+        self.written[first..end].fill(self.revision);
+        let len = self.state.len();
+        let bytes = (first * page).min(len)..(end * page).min(len);
+        shared.copy_state(bytes.start, &mut self.state[bytes.clone()]);
+        bytes.len()
     }
 }
 
 impl Changes {
     /// Copies what was written since the last call, if that is told: whether it has.
-    fn follow(&mut self, shared: &Shared, state: &mut [u8]) -> Result<bool, Missed> {
+    fn follow(&mut self, shared: &Shared, copy: &mut Pages<'_>) -> Result<bool, Missed> {
         if let Some(left) = self.paused.checked_sub(1) {
             self.paused = left;
             self.one_cycle = false;
             return Ok(false);
         }
         let one_cycle = std::mem::replace(&mut self.one_cycle, true);
-        let Some(copied) = copy_told(shared, state) else {
+        let Some(copied) = copy_told(shared, copy) else {
             return Ok(false);
         };
-        if !self.compare_one(shared, state) {
+        if !self.compare_one(shared, copy.state) {
             return Err(Missed);
         }
-        if one_cycle && copied > state.len() / WORTH_ONE_IN {
+        if one_cycle && copied > copy.state.len() / WORTH_ONE_IN {
             self.paused = PAUSE;
         }
         Ok(true)
@@ -125,23 +185,17 @@ impl Changes {
     }
 }
 
-/// Copies the ranges that the program names, and says how many bytes that are. What lies beyond the state is nothing.
-fn copy_told(shared: &Shared, state: &mut [u8]) -> Option<usize> {
+/// Copies the ranges that the program names, and says how many bytes that are.
+fn copy_told(shared: &Shared, copy: &mut Pages<'_>) -> Option<usize> {
     let header = shared.header();
     let count = header.changes.load(Ordering::Relaxed);
     if count == ALL {
         return None;
     }
-    let (page, mut copied) = (page_size(), 0);
+    let mut copied = 0;
     for range in header.ranges.iter().take(count as usize) {
         let [first, pages] = [&range[0], &range[1]].map(|it| it.load(Ordering::Relaxed) as usize);
-        let from = first.saturating_mul(page).min(state.len());
-        let to = first
-            .saturating_add(pages)
-            .saturating_mul(page)
-            .min(state.len());
-        shared.copy_state(from, &mut state[from..to]);
-        copied += to - from;
+        copied += copy.take(shared, first, pages);
     }
     Some(copied)
 }

@@ -28,7 +28,7 @@ use located::Table;
 use sources::Sources;
 use tools::Tools;
 
-pub use identity::is_built;
+pub use identity::{is_built, is_built_and_changed};
 pub use located::{Located, Type};
 pub use retained::{Damaged, Variable, retained};
 pub use succession::{OtherType, Succession};

@@ -1,9 +1,10 @@
 //! The program as an application.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::pieces::overlay;
+use bumpless_base::{Duration, Instant, Pieces, Revision};
 use bumpless_controller::retain::{Retained, Table, TableError};
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Unanswered};
 use bumpless_program::layout::{command, result};
@@ -15,6 +16,9 @@ use crate::{Cause, Command, Fault, Limits, Shape, StartCause, StartFault};
 
 /// Bytes of a saved state before the program's own (H-19).
 pub(crate) const HEAD: usize = 8;
+
+/// How many there have been in this process: what tells their states apart.
+static SIDECARS: AtomicU64 = AtomicU64::new(0);
 
 /// What happened to a program since [`Sidecar::start`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +47,8 @@ struct Running {
 
 /// A program in a process of its own.
 pub struct Sidecar {
+    /// The how manyth it is in this process.
+    number: u64,
     name: String,
     shape: Shape,
     limits: Limits,
@@ -78,6 +84,7 @@ impl Sidecar {
         let mut initial = vec![0; ready.attached.state_len].into_boxed_slice();
         ready.process.shared().copy_state(0, &mut initial);
         let mut sidecar = Self {
+            number: SIDECARS.fetch_add(1, Ordering::Relaxed),
             name,
             shape,
             limits,
@@ -164,6 +171,18 @@ impl Sidecar {
         inputs: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), Fault> {
+        self.ask_for_outputs(context, inputs, outputs)?;
+        self.commit();
+        Ok(())
+    }
+
+    /// Runs one cycle, whose state counts once it is [committed](Self::commit).
+    fn ask_for_outputs(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), Fault> {
         let cause = match self.cycle(context, inputs, outputs) {
             Ok(()) => return Ok(()),
             Err(cause) => cause,
@@ -212,8 +231,14 @@ impl Sidecar {
         for (value, slot) in outputs.iter_mut().zip(shared.outputs()) {
             *value = f64::from_bits(slot.load(Ordering::Relaxed));
         }
-        self.committed.commit(shared);
         Ok(())
+    }
+
+    /// The cycle that has just ended well counts.
+    fn commit(&mut self) {
+        if let Some(running) = &self.running {
+            self.committed.commit(running.process.shared());
+        }
     }
 
     /// Has the program make its state from `old`, one of another version of it, whose layout has the version `version`; it has
@@ -393,6 +418,29 @@ impl Running {
     }
 }
 
+impl Pieces for Sidecar {
+    fn size(&self) -> usize {
+        HEAD + self.attached.state_len
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        Some(Revision {
+            of: self.number,
+            number: self.committed.revision(),
+        })
+    }
+
+    fn copy(&self, at: usize, piece: &mut [u8], held: Option<Revision>) {
+        overlay(piece, at, &self.attached.owner.to_le_bytes(), 0);
+        let skipped = HEAD.saturating_sub(at);
+        if let Some(rest) = piece.get_mut(skipped..) {
+            let since = held.map(|held| held.number);
+            let at = (at + skipped).saturating_sub(HEAD);
+            self.committed.copy(at, rest, since);
+        }
+    }
+}
+
 impl Application for Sidecar {
     fn inputs(&self) -> usize {
         self.shape.inputs
@@ -408,7 +456,26 @@ impl Application for Sidecar {
         inputs: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ProgramFault> {
-        Ok(self.run_cycle(context, inputs, outputs)?)
+        self.ask_for_outputs(context, inputs, outputs)?;
+        if let Some(fault) = ProgramFault::of_outputs(outputs) {
+            self.put_state();
+            return Err(fault);
+        }
+        self.commit();
+        Ok(())
+    }
+
+    fn keeps_state(&self) -> bool {
+        true
+    }
+
+    fn restore(&mut self) -> Result<(), LoadError> {
+        self.put_state();
+        Ok(())
+    }
+
+    fn pieces(&self) -> Option<&dyn Pieces> {
+        Some(self)
     }
 
     fn retained(&self) -> Option<&Table> {

@@ -3,17 +3,19 @@
 
 use std::env;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_controller::{DriverFailures, DriverFault, DriverLink};
 use bumpless_field_driver::message::{self, MESSAGE_MAX, Said};
 use bumpless_field_driver::{
-    Direction, Driver as Own, Fault, Order, Outcome, Point, Value, ValueKind, now,
+    Direction, Driver as Own, Fault, Order, Outcome, Point, Quality, Value, ValueKind, now,
 };
 use bumpless_sidecar::{Driver, DriverBoard, DriverOrder, DriverState};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -38,6 +40,10 @@ fn main() -> ExitCode {
         (
             "a_driver_is_told_all_that_it_is_for",
             a_driver_is_told_all_that_it_is_for,
+        ),
+        (
+            "the_example_reads_and_writes_a_device_that_takes_lines_of_text",
+            the_example_reads_and_writes_a_device_that_takes_lines_of_text,
         ),
         (
             "a_driver_that_ends_is_started_again_ever_more_seldom",
@@ -274,6 +280,81 @@ fn a_driver_is_told_all_that_it_is_for() {
     };
     assert_eq!(values.iter().map(|it| it.value).collect::<Vec<_>>(), [4.0]);
     assert!(site.link().failures().is_none());
+}
+
+/// A device that takes lines of text: `level` is 2.5, `open` answers no number, and what is set is told.
+fn text_device() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (set, told) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for line in lines.map_while(Result::ok) {
+                let answer = match line.split(' ').collect::<Vec<_>>()[..] {
+                    ["get", "level"] => "2.5",
+                    ["get", "time"] => "0",
+                    ["set", "valve", "9"] => "no",
+                    ["set", ..] => "ok",
+                    _ => "what?",
+                };
+                let _ = set.send(line);
+                let _ = writeln!(stream, "{answer}");
+            }
+        }
+    });
+    (address, told)
+}
+
+fn the_example_reads_and_writes_a_device_that_takes_lines_of_text() {
+    let (address, told) = text_device();
+    let folder = tempfile::tempdir().unwrap();
+    let board = DriverBoard::default();
+    let exe = env::current_exe().unwrap();
+    let target = exe.parent().and_then(Path::parent).unwrap();
+    let of_the_example = DriverOrder {
+        program: target.join("examples/text-driver"),
+        arguments: Vec::new(),
+        address: address.to_string(),
+        options: Vec::new(),
+        ..order("sound", folder.path())
+    };
+    let mut driver = Driver::begin(of_the_example, board.clone()).unwrap();
+    let socket = until("a driver that is ready", || driver.take());
+    assert!(board.look().what.starts_with("text-driver "));
+    let soon = || now() + PATIENCE.as_nanos() as u64;
+    until("a device that answers", || {
+        let answer = ask(&socket, |b| message::put_probe(b, 1, soon()));
+        (Said::parse(&answer) == Ok((1, Said::State(Outcome::Done)))).then_some(())
+    });
+    let due = [true, true];
+    let answer = ask(&socket, |b| {
+        message::put_read(b, 2, soon(), due.into_iter())
+    });
+    let (2, Said::Values(Outcome::Done, values)) = Said::parse(&answer).unwrap() else {
+        panic!("{answer:?}");
+    };
+    let values: Vec<_> = values.iter().map(|it| (it.quality, it.value)).collect();
+    assert_eq!(values, [(Quality::Good, 2.5), (Quality::Bad, 0.0)]);
+    for (value, by, outcome) in [
+        (4.0, soon(), Outcome::Done),
+        (9.0, soon(), Outcome::Refused(1)),
+        (5.0, 1, Outcome::Late),
+    ] {
+        let answer = ask(&socket, |b| {
+            message::put_write(b, 3, (by, 1, 1), [value].into_iter())
+        });
+        assert_eq!(Said::parse(&answer), Ok((3, Said::Written(outcome))));
+    }
+    let set: Vec<_> = told
+        .try_iter()
+        .filter(|line| line.starts_with("set"))
+        .collect();
+    assert_eq!(
+        set,
+        ["set valve 4", "set valve 9"],
+        "what is late is not sent"
+    );
 }
 
 fn a_driver_that_ends_is_started_again_ever_more_seldom() {

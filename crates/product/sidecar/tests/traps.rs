@@ -7,7 +7,7 @@ use std::process::Command as Tool;
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, Pieces};
 use bumpless_controller::{Application, LoadError, ProgramFault, ProgramFaultKind, Unanswered};
 use bumpless_program::layout::{Header, VARIABLE};
 use bumpless_program::{Areas, Shared};
@@ -361,6 +361,7 @@ fn a_large_state_is_whole_although_only_what_changed_is_copied() {
     if !sidecar.is_tracked() {
         skip("needs a kernel with PAGEMAP_SCAN and userfaultfd (Linux 6.7)");
     }
+    let mut buffers = [(); 3].map(|()| (vec![0; LARGE + 8], None));
     // Tracking pauses in cycle 201, and begins again 256 cycles later.
     for cycle in 1..=600 {
         if cycle == 150 || cycle == 300 {
@@ -375,6 +376,13 @@ fn a_large_state_is_whole_although_only_what_changed_is_copied() {
             expected[at] = value;
         }
         assert!(saved(&sidecar)[8..] == expected, "cycle {cycle}");
+        // As a channel's buffers are filled: sometimes one again and again, while another waits for long.
+        let (buffer, held) = &mut buffers[[0, 1, 0, 2, 0, 1, 1][cycle as usize % 7]];
+        for piece in [0..5000, 5000..LARGE + 8] {
+            sidecar.copy(piece.start, &mut buffer[piece], *held);
+        }
+        *held = sidecar.revision();
+        assert!(buffer[..] == saved(&sidecar), "cycle {cycle}, published");
     }
     assert!(sidecar.is_tracked());
     assert_eq!(sidecar.counts().tracking_lost, 0);

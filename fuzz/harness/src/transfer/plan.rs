@@ -4,7 +4,7 @@ use crate::input::Input;
 use bumpless_base::{ChannelId, Duration, LinkSet, PeerId};
 use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
-    SenderChannel, SenderPeer, Subscriber,
+    SenderChannel, SenderPeer, Subscriber, Unsent,
 };
 use bumpless_wire::WireVersion;
 
@@ -51,6 +51,7 @@ impl Plan {
                     chosen
                 },
                 distribution: input.one_of(&[Distribution::Replicate, Distribution::Spread]),
+                unsent: input.one_of(&[Unsent::Replace, Unsent::Keep]),
                 max_size: input.one_of(&[200, 0, 1, 15, 64, 1000, 3000]).min(most),
                 deadline: input.one_of(&[ms(100), ms(1), ms(5), ms(30), ms(1000)]),
                 expiry: input.one_of(&[ms(200), ms(1), ms(8), ms(50), ms(70_000)]),

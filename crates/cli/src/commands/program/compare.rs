@@ -102,6 +102,14 @@ impl Compare {
             ((true, _), (true, _)) => self.variables(old, new),
             ((_, true), (_, true)) => self.modules(),
             ((false, false), (false, false)) => self.processes(),
+            ((true, _), _) if plc::is_built_and_changed(new) => Ok(How::Not(
+                "the file of the next version is a PLC program that has changed since bumpless program build made it; copy or \
+                 build it again",
+            )),
+            (_, (true, _)) if plc::is_built_and_changed(old) => Ok(How::Not(
+                "the file of the version that runs is a PLC program that has changed since bumpless program build made it; \
+                 compare with the one that runs",
+            )),
             _ => Ok(How::Not("the two are programs of different kinds")),
         }
     }

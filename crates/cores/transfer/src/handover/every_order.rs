@@ -11,7 +11,7 @@ const SIZE: u32 = 4;
 const NOW: Instant = Instant::from_nanos(1);
 
 /// What the receiver does when a state is whole; whether it had a buffer for it.
-fn complete(delivery: &Delivery, spare: &mut Option<Box<StateBuffer>>, cycle: u32) -> bool {
+fn complete(delivery: &Delivery, spare: &mut Option<Box<Incoming>>, cycle: u32) -> bool {
     let Some(mut buffer) = spare.take().or_else(|| delivery.spare()) else {
         return false;
     };

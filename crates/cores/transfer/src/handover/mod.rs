@@ -1,7 +1,8 @@
 //! Handing states between an application's thread and the data plane without locks.
 //!
-//! Each channel has exactly [`BUFFERS_PER_SIDE`] buffers on each side. A buffer is always owned by one thread or
-//! lies in a [`Slot`], which holds at most one and exchanges it in one atomic step.
+//! Each channel has exactly [`BUFFERS_PER_SIDE`] buffers on each side, at its sender twice as many where it keeps what
+//! is unsent ([`Unsent::buffers`](bumpless_base::Unsent::buffers)). A buffer is always owned by one thread or lies where two
+//! exchange buffers in one atomic step. The bytes of one on the sending side have two owners while they grow.
 
 mod publisher;
 mod slot;
@@ -9,7 +10,7 @@ mod subscriber;
 
 pub(crate) use publisher::pair as sending_pair;
 pub use publisher::{Published, Publisher};
-pub(crate) use slot::{Slot, StateBuffer};
+pub(crate) use slot::{Chain, Incoming, Outgoing, Slot};
 pub(crate) use subscriber::{Delivery, pair as receiving_pair};
 pub use subscriber::{StateView, Subscriber};
 

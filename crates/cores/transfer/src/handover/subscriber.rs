@@ -1,8 +1,9 @@
 //! The application's end of a receiving channel.
 
-use super::{Slot, StateBuffer};
+use super::Incoming;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use bumpless_atomic_box::AtomicBox;
 use bumpless_base::Instant;
 
 /// Where a channel's two buffers pass between receiver and application.
@@ -13,19 +14,19 @@ use bumpless_base::Instant;
 /// whole states.
 #[derive(Default)]
 pub(crate) struct Delivery {
-    newest: Slot,
-    returned: Slot,
+    newest: AtomicBox<Incoming>,
+    returned: AtomicBox<Incoming>,
 }
 
 impl Delivery {
     /// Makes `complete` the newest state; returns a buffer to write the next one to, if one is free.
-    pub fn deliver(&self, complete: Box<StateBuffer>) -> Option<Box<StateBuffer>> {
+    pub fn deliver(&self, complete: Box<Incoming>) -> Option<Box<Incoming>> {
         self.newest.swap(Some(complete)).or_else(|| self.spare())
     }
 
     /// A buffer that the application has given back.
-    pub fn spare(&self) -> Option<Box<StateBuffer>> {
-        self.returned.take()
+    pub fn spare(&self) -> Option<Box<Incoming>> {
+        self.returned.swap(None)
     }
 }
 
@@ -55,7 +56,7 @@ impl Subscriber {
     /// be used. Keep the view short, as that of [`read`](Self::read).
     pub fn newest(&mut self) -> Option<StateView<'_>> {
         Some(StateView {
-            buffer: Some(self.delivery.newest.take()?),
+            buffer: Some(self.delivery.newest.swap(None)?),
             delivery: &self.delivery,
         })
     }
@@ -64,7 +65,7 @@ impl Subscriber {
 /// A whole state while an application looks at it. Dropping it hands the buffer back.
 pub struct StateView<'a> {
     /// Always there until the view is dropped.
-    buffer: Option<Box<StateBuffer>>,
+    buffer: Option<Box<Incoming>>,
     delivery: &'a Delivery,
 }
 
@@ -103,12 +104,12 @@ impl Drop for StateView<'_> {
 }
 
 /// The two ends of a channel's delivery, and the buffer with which the receiver starts.
-pub(crate) fn pair(channel: usize, max_size: u32) -> (Subscriber, Arc<Delivery>, Box<StateBuffer>) {
+pub(crate) fn pair(channel: usize, max_size: u32) -> (Subscriber, Arc<Delivery>, Box<Incoming>) {
     let delivery = Arc::new(Delivery::default());
-    delivery.returned.swap(Some(StateBuffer::new(max_size)));
+    delivery.returned.swap(Some(Incoming::new(max_size)));
     let subscriber = Subscriber {
         channel,
         delivery: Arc::clone(&delivery),
     };
-    (subscriber, delivery, StateBuffer::new(max_size))
+    (subscriber, delivery, Incoming::new(max_size))
 }

@@ -1,10 +1,14 @@
 //! The two buffers of each side, from both ends, alone and in two threads.
 
 use super::*;
-use crate::setup::Times;
+use crate::setup::{SenderChannel, Times};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{
+    ChannelId, Distribution, Duration, Instant, LinkSet, PeerId, Pieces, Revision, Unsent,
+};
 use bumpless_wire::WireVersion;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,10 +18,33 @@ const NOW: Instant = Instant::from_nanos(1_000);
 const DEADLINE: Duration = Duration::from_millis(10);
 
 fn sending() -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
+    sending_states(Unsent::Replace, SIZE)
+}
+
+fn sending_states(unsent: Unsent, max_size: u32) -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
     let dirty = Arc::new(DirtySet::new(1));
     let times = Times::check(0, WireVersion::V2, DEADLINE, DEADLINE * 3).unwrap();
-    let (publisher, slot) = sending_pair(0, &dirty, SIZE, times);
+    let setup = SenderChannel {
+        id: ChannelId::new(1).unwrap(),
+        peer: PeerId(0),
+        links: LinkSet::first(1),
+        distribution: Distribution::Replicate,
+        unsent,
+        max_size,
+        deadline: DEADLINE,
+        expiry: DEADLINE * 3,
+    };
+    let (publisher, slot) = sending_pair(0, &dirty, &setup, times);
     (publisher, slot, dirty)
+}
+
+/// Takes what waits, as the sender does, and gives `done` back.
+fn waiting(slot: &Slot, done: Option<Box<Outgoing>>) -> Vec<Box<Outgoing>> {
+    let mut free = Chain::default();
+    done.into_iter().for_each(|it| free.put_first(it));
+    let mut chain = slot.swap(free);
+    let all = core::iter::from_fn(|| chain.take_first());
+    all.filter(|state| state.queued).collect()
 }
 
 fn publish(publisher: &mut Publisher, now: Instant, value: u8) -> Published {
@@ -40,7 +67,7 @@ fn a_later_state_replaces_a_queued_one_and_inherits_its_deadline() {
         );
         first_deadline.get_or_insert(now + DEADLINE);
     }
-    let state = slot.take().unwrap();
+    let state = waiting(&slot, None).remove(0);
     assert!(state.queued && state.bytes().iter().all(|&b| b == 4));
     assert_eq!(state.superseded, 4);
     assert_eq!(Some(state.deadline), first_deadline);
@@ -54,12 +81,12 @@ fn a_later_state_replaces_a_queued_one_and_inherits_its_deadline() {
 fn a_state_that_the_sender_has_taken_is_not_replaced() {
     let (mut publisher, slot, _) = sending();
     publish(&mut publisher, NOW, 1);
-    let mut mine = slot.swap(None).unwrap();
+    let mut mine = waiting(&slot, None).remove(0);
     mine.queued = false;
     assert_eq!(publish(&mut publisher, NOW, 2).superseded, None);
     assert_eq!(publish(&mut publisher, NOW, 3).superseded, Some(1));
     assert!(mine.bytes().iter().all(|&b| b == 1));
-    let next = slot.swap(Some(mine)).unwrap();
+    let next = waiting(&slot, Some(mine)).remove(0);
     assert!(next.bytes().iter().all(|&b| b == 3));
     assert_eq!(publish(&mut publisher, NOW, 4).superseded, None);
 }
@@ -68,7 +95,7 @@ fn a_state_that_the_sender_has_taken_is_not_replaced() {
 fn a_length_beyond_the_buffer_is_cut() {
     let (mut publisher, slot, _) = sending();
     publisher.publish(NOW, |_| usize::MAX);
-    assert_eq!(slot.take().unwrap().bytes().len(), SIZE as usize);
+    assert_eq!(waiting(&slot, None)[0].bytes().len(), SIZE as usize);
 }
 
 #[test]
@@ -81,15 +108,130 @@ fn a_publication_that_panics_loses_no_buffer() {
         assert!(result.is_err());
     }
     publish(&mut publisher, NOW, 9);
-    assert!(slot.take().unwrap().queued);
+    assert_eq!(waiting(&slot, None).len(), 1);
+}
+
+#[test]
+fn what_is_kept_waits_in_order_and_of_a_third_only_the_second_makes_way() {
+    let (mut publisher, slot, _) = sending_states(Unsent::Keep, SIZE);
+    let at = |i: u64| NOW + Duration::from_millis(i);
+    assert_eq!(publish(&mut publisher, at(0), 0).superseded, None);
+    assert_eq!(publish(&mut publisher, at(1), 1).superseded, None);
+    assert_eq!(publish(&mut publisher, at(2), 2).superseded, Some(1));
+    assert_eq!(publish(&mut publisher, at(3), 3).superseded, Some(2));
+    let kept = waiting(&slot, None);
+    let told = |state: &Outgoing| (state.ticket, state.bytes()[0], state.deadline);
+    assert_eq!(
+        kept.iter().map(|it| told(it)).collect::<Vec<_>>(),
+        [(0, 0, at(0) + DEADLINE), (3, 3, at(1) + DEADLINE)]
+    );
+    // Both of the sender's are with it; two more fit, and a third in place of the second.
+    assert_eq!(publish(&mut publisher, NOW, 4).superseded, None);
+    assert_eq!(publish(&mut publisher, NOW, 5).superseded, None);
+    assert_eq!(publish(&mut publisher, NOW, 6).superseded, Some(5));
+    assert!(
+        kept.iter()
+            .all(|it| it.bytes().iter().all(|&b| b == it.ticket as u8))
+    );
+}
+
+/// Bytes that tell revision and place, of which every tenth revision changes the first kilobyte alone.
+struct Numbered {
+    size: usize,
+    number: u64,
+    copied: core::cell::Cell<usize>,
+}
+
+impl Pieces for Numbered {
+    fn size(&self) -> usize {
+        self.size
+    }
+    fn revision(&self) -> Option<Revision> {
+        Some(Revision {
+            of: 1,
+            number: self.number,
+        })
+    }
+    fn copy(&self, at: usize, piece: &mut [u8], held: Option<Revision>) {
+        let whole = held.is_none();
+        for (place, byte) in (at..).zip(piece) {
+            if place < 1024 {
+                *byte = self.number as u8;
+            } else if whole {
+                *byte = place as u8;
+            } else {
+                continue;
+            }
+            self.copied.set(self.copied.get() + 1);
+        }
+    }
+}
+
+fn numbered(size: usize, number: u64) -> Numbered {
+    let copied = core::cell::Cell::new(0);
+    Numbered {
+        size,
+        number,
+        copied,
+    }
+}
+
+fn is_whole(state: &Outgoing, number: u64) -> bool {
+    let right = |(at, &byte): (usize, &u8)| byte == if at < 1024 { number as u8 } else { at as u8 };
+    state.bytes().len() == state.len && state.bytes().iter().enumerate().all(right)
+}
+
+#[test]
+fn the_front_of_a_large_state_is_there_while_the_rest_is_copied() {
+    const LARGE: usize = 1_000_000;
+    let (mut publisher, slot, dirty) = sending_states(Unsent::Replace, LARGE as u32);
+    let (mut seen, mut there) = (None, Vec::new());
+    publisher.publish_pieces(NOW, &numbered(LARGE, 1), || {
+        dirty.take(|_| {});
+        let state = seen.get_or_insert_with(|| waiting(&slot, None).remove(0));
+        there.push(state.bytes().len());
+    });
+    assert!(there.len() > 2 && there[0] < LARGE / 10, "{there:?}");
+    assert!(there.is_sorted_by(|a, b| a < b) && there.iter().all(|&it| it < LARGE));
+    assert!(!dirty.is_clear() && is_whole(&seen.unwrap(), 1));
+}
+
+#[test]
+fn only_what_has_changed_since_is_copied_to_a_buffer() {
+    const LARGE: usize = 100_000;
+    let (mut publisher, slot, _) = sending_states(Unsent::Replace, LARGE as u32);
+    let mut copied = Vec::new();
+    let mut mine = None;
+    for number in 1..=6 {
+        let state = numbered(LARGE, number);
+        publisher.publish_pieces(NOW, &state, || {});
+        copied.push(state.copied.get());
+        let state = waiting(&slot, mine.take()).remove(0);
+        assert!(is_whole(&state, number));
+        mine = Some(state);
+    }
+    assert_eq!(copied, [LARGE, LARGE, 1024, 1024, 1024, 1024]);
+    // What was written there otherwise is not taken for an earlier one.
+    publish(&mut publisher, NOW, 0xEE);
+    mine = waiting(&slot, mine.take()).pop();
+    for number in 7..=8 {
+        let state = numbered(LARGE, number);
+        publisher.publish_pieces(NOW, &state, || {});
+        let state = waiting(&slot, mine.take()).remove(0);
+        assert!(is_whole(&state, number));
+        mine = Some(state);
+    }
+}
+
+#[test]
+fn a_state_larger_than_its_channels_largest_is_published_empty() {
+    let (mut publisher, slot, _) = sending();
+    publisher.publish_pieces(NOW, &numbered(SIZE as usize + 1, 1), || {});
+    assert!(waiting(&slot, None)[0].bytes().is_empty());
 }
 
 /// What the receiver does when a state is whole.
-fn complete(
-    delivery: &Delivery,
-    spare: &mut Option<alloc::boxed::Box<StateBuffer>>,
-    cycle: u32,
-) -> bool {
+fn complete(delivery: &Delivery, spare: &mut Option<Box<Incoming>>, cycle: u32) -> bool {
     let Some(mut buffer) = spare.take().or_else(|| delivery.spare()) else {
         return false;
     };
@@ -193,8 +335,8 @@ fn threads_exchange_whole_states_in_order() {
         let (mut last, mut counted, mut taken, mut delivered) = (None, 0, 0, 0);
         let mut look = || {
             dirty.take(|channel| assert_eq!(channel, 0));
-            mine = slot.swap(mine.take());
-            let Some(state) = mine.as_mut().filter(|state| state.queued) else {
+            mine = waiting(&slot, mine.take()).pop();
+            let Some(state) = &mut mine else {
                 return;
             };
             state.queued = false;

@@ -1,7 +1,7 @@
 //! One receiving channel: which transfer cycle is being assembled, and into what.
 
 use super::reception::{Arrival, Reception};
-use crate::handover::{Delivery, StateBuffer};
+use crate::handover::{Delivery, Incoming};
 use crate::setup::ReceiverChannel;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) struct Channel {
     pub setup: ReceiverChannel,
     delivery: Arc<Delivery>,
     /// Where the newest transfer cycle is assembled; `None` while no buffer is free (T-35).
-    spare: Option<Box<StateBuffer>>,
+    spare: Option<Box<Incoming>>,
     /// Newest transfer cycle of which a packet was taken in this session.
     pub newest: u32,
     pub stage: Stage,
@@ -92,7 +92,7 @@ impl Channel {
         setup: &ReceiverChannel,
         most: u32,
         delivery: Arc<Delivery>,
-        spare: Box<StateBuffer>,
+        spare: Box<Incoming>,
     ) -> Self {
         Self {
             setup: *setup,
@@ -128,7 +128,7 @@ impl Channel {
         };
         Self {
             spare: None,
-            ..Self::new(&setup, 1, Arc::default(), StateBuffer::new(0))
+            ..Self::new(&setup, 1, Arc::default(), Incoming::new(0))
         }
     }
 

@@ -2,12 +2,14 @@
 
 use super::peer::Peer;
 use super::sent_record::{ChannelPath, Place};
-use crate::handover::{Slot, StateBuffer};
+use crate::handover::{Chain, Outgoing, Slot};
 use crate::setup::{LinkParameters, SenderChannel};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bumpless_base::{BitSet, ChannelId, Distribution, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_base::{
+    BitSet, ChannelId, Distribution, Duration, Instant, LinkId, LinkSet, PeerId, Unsent,
+};
 use bumpless_wire::{WireVersion, packet_count, piece};
 
 /// A state on its way.
@@ -22,6 +24,8 @@ pub(super) struct Transfer {
     pub piece: u16,
     /// Packets of the state.
     pub packets: u32,
+    /// Packets that are there to be sent, from the first on; the others are still being copied (T-52).
+    pub ready: u32,
     pub published_at: Instant,
     pub deadline: Instant,
     pub expires_at: Instant,
@@ -49,16 +53,18 @@ pub(super) struct Transfer {
 
 impl Transfer {
     /// The transfer of a state, of which nothing has been sent, in pieces of `payload_size` bytes or `short` ones.
-    pub fn of(state: &StateBuffer, (payload_size, short): (u16, bool), now: Instant) -> Self {
+    pub fn of(state: &Outgoing, (payload_size, short): (u16, bool), now: Instant) -> Self {
         // A buffer is no larger than its channel's largest state, which is stated in 32 bits.
         let total = state.len as u32;
         let piece = piece(payload_size, short);
+        let packets = packet_count(total, piece);
         Self {
             ticket: state.ticket,
             total,
             short,
             piece,
-            packets: packet_count(total, piece),
+            packets,
+            ready: ready(state, packets, piece),
             published_at: state.published_at,
             deadline: state.deadline,
             expires_at: state.expires_at,
@@ -86,6 +92,14 @@ impl Transfer {
     }
 }
 
+/// Of a state's packets, those whose bytes are all there.
+fn ready(state: &Outgoing, packets: u32, piece: u16) -> u32 {
+    match state.bytes().len() {
+        there if there >= state.len => packets,
+        there => there as u32 / u32::from(piece),
+    }
+}
+
 /// Packets to send, lowest first; those acknowledged meanwhile are passed over.
 #[derive(Debug)]
 pub(super) struct Todo {
@@ -107,9 +121,13 @@ pub(super) struct Channel {
     pub rank: usize,
     /// Where the publisher leaves states.
     slot: Arc<Slot>,
-    /// At most one of the channel's two buffers.
-    buffer: Option<Box<StateBuffer>>,
-    /// A later state lies in the slot and waits for this transfer's end.
+    /// The state whose transfer is open or was last. With the next two, at most half of the channel's buffers.
+    buffer: Option<Box<Outgoing>>,
+    /// States that were taken with one before them, and are sent after it.
+    next_states: Chain,
+    /// What goes back with the next exchange.
+    free: Chain,
+    /// A later state waits for this transfer's end, in the slot or here.
     pub waiting: bool,
     /// Deadline of a state that was superseded by one that is not in the slot yet.
     pub inherited: Option<Instant>,
@@ -146,6 +164,8 @@ impl Channel {
             rank,
             slot,
             buffer: None,
+            next_states: Chain::default(),
+            free: Chain::default(),
             waiting: false,
             inherited: None,
             cycle: 0,
@@ -165,6 +185,7 @@ impl Channel {
             peer: PeerId(0),
             links: LinkSet::EMPTY,
             distribution: Distribution::Replicate,
+            unsent: Unsent::Replace,
             max_size: 0,
             deadline: Duration::ZERO,
             expiry: Duration::ZERO,
@@ -188,13 +209,44 @@ impl Channel {
             .is_some_and(|t| !self.slot.has_later(t.ticket))
     }
 
-    /// Exchanges the sender's buffer for the slot's; returns the state that was queued there.
-    pub fn take_published(&mut self) -> Option<&mut StateBuffer> {
-        self.waiting = false;
-        self.buffer = self.slot.swap(self.buffer.take());
-        let buffer = self.buffer.as_deref_mut().filter(|buffer| buffer.queued)?;
+    /// Whether the open transfer makes way for a state that is published now.
+    pub fn makes_way(&self) -> bool {
+        let keeps = self.setup.unsent == Unsent::Keep;
+        self.transfer
+            .is_none_or(|transfer| transfer.started == 0 && !keeps)
+    }
+
+    /// Takes the state that waits first, and gives back what the sender is done with; returns it.
+    pub fn take_published(&mut self) -> Option<&mut Outgoing> {
+        if let Some(done) = self.buffer.take() {
+            self.free.put_first(done);
+        }
+        if self.next_states.is_empty() {
+            let taken = self.slot.swap(core::mem::take(&mut self.free));
+            match taken.waits() {
+                true => self.next_states = taken,
+                false => self.free = taken,
+            }
+            self.waiting = false;
+        }
+        self.buffer = self.next_states.take_first();
+        self.waiting |= !self.next_states.is_empty();
+        let buffer = self.buffer.as_deref_mut()?;
         buffer.queued = false;
         Some(buffer)
+    }
+
+    /// Takes into account how far the open transfer's state has been copied; returns whether packets of it have become
+    /// ready.
+    pub fn grow(&mut self) -> bool {
+        let Some((state, transfer)) = self.buffer.as_deref().zip(self.transfer.as_mut()) else {
+            return false;
+        };
+        let before = transfer.ready;
+        if before < transfer.packets {
+            transfer.ready = ready(state, transfer.packets, transfer.piece);
+        }
+        transfer.ready > before
     }
 
     /// Opens `transfer`; nothing of it has been sent.
@@ -254,7 +306,7 @@ impl Channel {
 
     /// The next packet to send on a path.
     pub fn next(&mut self, path: usize) -> Option<u32> {
-        let packets = self.transfer.as_ref()?.packets;
+        let packets = self.transfer.as_ref()?.ready;
         let at = self.todo_of(path);
         let todo = &mut self.todo[at];
         // It is asked before and after a packet leaves, and mostly nothing has changed.

@@ -2,9 +2,9 @@
 //! threads can take (loom; see `handover/every_order.rs`).
 
 use super::*;
-use crate::Distribution;
+use crate::{Distribution, Unsent};
 use bumpless_atomic_box::every_order;
-use bumpless_base::ChannelId;
+use bumpless_base::{ChannelId, Pieces, Revision};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
 use loom::thread;
 use std::vec::Vec;
@@ -15,6 +15,10 @@ const PEER: PeerId = PeerId(0);
 
 /// A sender with one channel of one packet, and its publisher.
 fn pair() -> (Sender, Publisher) {
+    pair_of(10, 1)
+}
+
+fn pair_of(payload_size: u16, max_size: u32) -> (Sender, Publisher) {
     let link = LinkParameters {
         bandwidth: 0,
         frame_overhead: 0,
@@ -22,7 +26,7 @@ fn pair() -> (Sender, Publisher) {
     };
     let peer = SenderPeer {
         version: WireVersion::V2,
-        payload_size: 10,
+        payload_size,
         in_flight_max: 4,
     };
     let channel = SenderChannel {
@@ -30,7 +34,8 @@ fn pair() -> (Sender, Publisher) {
         peer: PEER,
         links: LinkSet::first(1),
         distribution: Distribution::Replicate,
-        max_size: 1,
+        unsent: Unsent::Replace,
+        max_size,
         deadline: Duration::from_millis(10),
         expiry: Duration::from_millis(30),
     };
@@ -75,6 +80,48 @@ fn publish(publisher: &mut Publisher, value: u8, answered: &mut Vec<u64>) {
     });
     assert_eq!(published.ticket, u64::from(value));
     answered.extend(published.superseded);
+}
+
+/// A state of sevens.
+struct Sevens(usize);
+
+impl Pieces for Sevens {
+    fn size(&self) -> usize {
+        self.0
+    }
+    fn revision(&self) -> Option<Revision> {
+        None
+    }
+    fn copy(&self, _: usize, piece: &mut [u8], _: Option<Revision>) {
+        piece.fill(7);
+    }
+}
+
+#[test]
+fn a_state_that_grows_leaves_in_order_and_no_packet_is_forgotten() {
+    // Three pieces; the third packet takes the last of them.
+    const SIZE: usize = 100_000;
+    every_order(|| {
+        let (mut sender, mut publisher) = pair_of(40_000, SIZE as u32);
+        let application = thread::spawn(move || {
+            publisher.publish_pieces(NOW, &Sevens(SIZE), || {});
+        });
+        let mut sent = Vec::new();
+        let mut send = || {
+            sender.handle_published(NOW);
+            while let Some(packet) = sender.poll_transmit(LINK, NOW) {
+                let payload = sender.payload(&packet);
+                assert_eq!(payload.len(), packet.payload_len());
+                assert!(payload.first() == Some(&7) && payload.last() == Some(&7));
+                sent.push(payload.len());
+            }
+        };
+        send();
+        send();
+        application.join().unwrap();
+        send();
+        assert_eq!(sent, [40_000, 40_000, 20_000]);
+    });
 }
 
 #[test]

@@ -236,18 +236,22 @@ impl Sender {
         !self.dirty.is_clear()
     }
 
-    /// A transfer that has begun is finished or given up; one that has not makes way.
+    /// A transfer that has begun is finished or given up; one that has not makes way, if its channel does not keep it.
     fn note_published(&mut self, index: usize, now: Instant) {
-        match self.channels.get_mut(index) {
-            Some(channel) if channel.transfer.is_some_and(|t| t.started > 0) => {
-                channel.waiting = true;
-            }
-            // Taken over at the end of the transfer before, ahead of its mark and perhaps of the
-            // mark of a state that it superseded; nothing is there to take its place.
-            Some(channel) if channel.has_latest() => {}
-            Some(_) => self.adopt(index, now),
-            None => {}
+        let Some(channel) = self.channels.get_mut(index) else {
+            return;
+        };
+        if channel.grow() {
+            self.settle(index);
         }
+        let channel = &mut self.channels[index];
+        if !channel.makes_way() {
+            channel.waiting = true;
+        } else if !channel.has_latest() {
+            self.adopt(index, now);
+        }
+        // Else it was taken over at the end of the transfer before, ahead of its mark and perhaps of the mark of a state
+        // that it superseded, or more of it has been copied; nothing is there to take its place.
     }
 
     fn adopt_waiting(&mut self, index: usize, now: Instant) {

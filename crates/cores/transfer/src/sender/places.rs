@@ -88,7 +88,7 @@ impl SenderFactory {
         let peer = check_channel(place, &Common::sending(setup, &self.peers), self.links)?;
         let peer = &self.peers[usize::from(peer.0)];
         let times = Times::check(place, peer.version, setup.deadline, setup.expiry)?;
-        let (publisher, slot) = sending_pair(place, &self.dirty, setup.max_size, times);
+        let (publisher, slot) = sending_pair(place, &self.dirty, setup, times);
         let most = most_packets(peer.version, peer.payload_size, setup.max_size);
         let channel = Channel::new(setup, 0, most, slot);
         Ok((channel, publisher))
@@ -193,9 +193,12 @@ impl Sender {
             return;
         }
         self.fail(place, FailureCause::Withdrawn);
-        let channel = &mut self.channels[place];
-        channel.inherited = None;
-        if let Some(state) = channel.take_published() {
+        self.channels[place].inherited = None;
+        // No more than there can be: its publisher may go on.
+        for _ in 0..self.channels[place].setup.unsent.buffers() {
+            let Some(state) = self.channels[place].take_published() else {
+                break;
+            };
             let (ticket, superseded) = (state.ticket, u64::from(state.superseded));
             self.counters.add(Counter::StatesPublished, superseded + 1);
             self.counters.add(Counter::StatesSuperseded, superseded);

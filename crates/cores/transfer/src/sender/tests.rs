@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Distribution, ExchangeError};
-use bumpless_base::{ChannelId, Random};
+use bumpless_base::{ChannelId, Random, Unsent};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -54,6 +54,10 @@ fn channel(id: u16, random: &mut Random) -> SenderChannel {
         distribution: match random.below(2) {
             0 => Distribution::Replicate,
             _ => Distribution::Spread,
+        },
+        unsent: match random.below(2) {
+            0 => Unsent::Replace,
+            _ => Unsent::Keep,
         },
         max_size: MOST,
         deadline: Duration::from_millis(1 + random.below(8)),

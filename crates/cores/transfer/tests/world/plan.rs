@@ -65,6 +65,7 @@ pub struct Plan {
 pub struct ChannelPlan {
     pub links: LinkSet,
     pub distribution: Distribution,
+    pub unsent: Unsent,
     pub max_size: u32,
     pub deadline: Duration,
     pub expiry: Duration,
@@ -76,6 +77,7 @@ impl Default for ChannelPlan {
         Self {
             links: LinkSet::EMPTY,
             distribution: Distribution::Replicate,
+            unsent: Unsent::Replace,
             max_size: 1_000_000,
             deadline: ms(100),
             expiry: ms(1000),
@@ -92,6 +94,7 @@ impl ChannelPlan {
             peer: PEER,
             links: self.links,
             distribution: self.distribution,
+            unsent: self.unsent,
             max_size: self.max_size,
             deadline: self.deadline,
             expiry: self.expiry,

@@ -81,6 +81,7 @@ fn application(
         persist: persist::of_application(reader, fields),
         commit: fields.commit,
         distribution: fields.distribution,
+        unsent: fields.unsent,
         networks,
         // The shape keeps it far below 256.
         retransmissions: fields

@@ -3,7 +3,7 @@
 //! These are necessary conditions by simple sums. Whether every deadline is met with its
 //! retransmissions, interference and blocking is the planner's question.
 
-use bumpless_base::{LinkSet, NodeId, frame};
+use bumpless_base::{LinkSet, NodeId, Unsent, frame};
 use bumpless_transfer::BUFFERS_PER_SIDE;
 
 use super::addresses::Map;
@@ -15,8 +15,6 @@ use crate::model::ENVELOPE_MAX;
 use crate::model::{ApplicationKind, Distribution, IpVersion, Transfer, WireVersion};
 use crate::reader::Reader;
 
-/// Buffers of one state for each partner: to send it and to receive it.
-const BUFFERS_PER_PARTNER: u128 = 2 * BUFFERS_PER_SIDE as u128;
 /// Buffers of one state in the application.
 const BUFFERS_OF_APPLICATION: u128 = 2;
 
@@ -35,6 +33,8 @@ pub(crate) struct Kinds {
     pub(crate) program: bool,
     /// Its states are sealed by themselves, and opened before they are read.
     pub(crate) sealed: bool,
+    /// What becomes of its states that wait.
+    pub(crate) unsent: Unsent,
 }
 
 /// Bytes of state buffers that a process can have at all; `None`: more than any `memory_max`. The kernel leaves it 2 to 4 GiB of
@@ -52,7 +52,9 @@ pub(crate) fn buffers(size: u32, candidates: usize, kinds: Kinds) -> u128 {
     let to_disk = BUFFERS_TO_DISK * u128::from(kinds.persist);
     let to_open = BUFFERS_TO_OPEN * u128::from(kinds.sealed);
     let of_application = BUFFERS_OF_APPLICATION + to_disk + to_open + u128::from(kinds.program);
-    u128::from(size) * (BUFFERS_PER_PARTNER * partners + of_application)
+    // To send it and to receive it.
+    let per_partner = u128::from(kinds.unsent.buffers() + BUFFERS_PER_SIDE);
+    u128::from(size) * (per_partner * partners + of_application)
 }
 
 /// What the sums need of one network.
@@ -332,6 +334,7 @@ fn memory(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::
                 persist: draft.persist?.is_some(),
                 program: matches!(draft.kind.as_ref()?, ApplicationKind::Program(_)),
                 sealed: !draft.security.as_ref()?.is_none(),
+                unsent: draft.unsent?,
             };
             candidates
                 .contains(&id)

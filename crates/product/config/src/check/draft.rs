@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Duration, LinkSet};
 
-use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo};
+use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo, Unsent};
 use crate::reader::Place;
 use crate::security::StateSecurity;
 
@@ -19,6 +19,7 @@ pub(crate) struct Draft {
     pub(crate) persist: Option<Option<Duration>>,
     pub(crate) commit: Option<Commit>,
     pub(crate) distribution: Option<Distribution>,
+    pub(crate) unsent: Option<Unsent>,
     pub(crate) networks: Option<LinkSet>,
     pub(crate) retransmissions: Option<Option<u8>>,
     pub(crate) accepted_loss: Option<Option<f64>>,
@@ -43,6 +44,7 @@ impl Draft {
             persist: self.persist?,
             commit: self.commit?,
             distribution: self.distribution?,
+            unsent: self.unsent?,
             networks: self.networks?,
             retransmissions: self.retransmissions?,
             accepted_loss_per_year: self.accepted_loss?,

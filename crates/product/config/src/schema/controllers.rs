@@ -5,7 +5,9 @@ use bumpless_base::Duration;
 use super::addresses::{DeviceAddress, DeviceAt, ServerName};
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
-use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure, StateOnChange};
+use crate::model::{
+    AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure, StateOnChange, Unsent,
+};
 use crate::shape::{Choice, Flag, Mention, Name, Names, Text, Texts};
 
 pub(super) const FILE: Text = Text {
@@ -92,6 +94,8 @@ const DISTRIBUTION_WORDS: Choice<Distribution> = Choice(&[
     ("replicate", Distribution::Replicate),
     ("spread", Distribution::Spread),
 ]);
+const UNSENT_WORDS: Choice<Unsent> =
+    Choice(&[("replace", Unsent::Replace), ("keep", Unsent::Keep)]);
 /// Where else than in memory a state is kept, as the file names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PersistWord {
@@ -181,6 +185,13 @@ section! {
         /// Hazard: `spread` loses time when a network fails in the middle of a transfer, and the
         /// remaining one may be too slow for the deadline.
         distribution: Distribution = "distribution", "none", DISTRIBUTION_WORDS, default("\"replicate\"");
+        /// What becomes of a state of which nothing has been sent when the next one is there: `replace`, the next one
+        /// takes its place; `keep`, both are sent, in their order and each by its own deadline. Two wait at most; of
+        /// further ones each takes the place of the second.
+        /// Cost: with `keep`, two more buffers of one state for each partner, and the network carries what nobody will
+        /// go on from.
+        /// Hazard: with `keep`, a network that is too slow for a while brings the newest state later.
+        unsent: Unsent = "unsent", "none", UNSENT_WORDS, default("\"replace\"");
         /// Retransmission budget R of the plan: how many packets of one state may be lost in all, the
         /// same one again counted again, with the state still in time. With `replicate` a packet is
         /// lost when every network loses it. The transfer itself resends until the deadline.
@@ -223,14 +234,14 @@ section! {
         /// there is none: `hold`, the devices keep the last ones; `safe`, the `safe` value of each is written.
         /// Cost: none.
         /// Hazard: with `hold` a valve stays as it was however long.
-        on_program_fault: FaultWord = "on_program_fault", "none", FAULT_WORDS, computed("hold");
+        on_program_fault: FaultWord = "on_program_fault", "none", FAULT_WORDS, computed("`hold`");
         /// wasm, process, plc: what this version of the program does with the state of the one that runs when it takes that one's
         /// place (`bumpless apply`): `kept`, it goes on with it, and the change is refused where a variable of a PLC program has
         /// another type; `partly`, such a variable begins with its initial value; `fresh`, all begins anew but what both
         /// retain. `bumpless program compare OLD NEW` tells what becomes of which variable.
         /// Cost: none.
         /// Hazard: with `fresh` the outputs move to what the initial state gives, with each version until the line is removed.
-        state: StateOnChange = "state", "none", STATE_WORDS, computed("kept");
+        state: StateOnChange = "state", "none", STATE_WORDS, computed("`kept`");
         /// Synthetic: bytes of state; 0 is allowed.
         /// Cost: as many bytes on the networks in each period.
         /// Hazard: none.

@@ -75,8 +75,8 @@ section! {
         in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: IN_FLIGHT_MAX as u64 }, default("512");
         /// Most memory that the state buffers of one node may take. Each state counts four times
         /// per partner of its group and twice more: double buffers on the sending and on the receiving
-        /// side, and the application's own; three times more with `persist = "file"`, once more of a program of yours, and
-        /// once more if it is sealed by itself.
+        /// side, and the application's own; three times more with `persist = "file"`, once more of a program of yours,
+        /// once more if it is sealed by itself, and twice more per partner with `unsent = "keep"`.
         /// Cost: memory is taken at start, and kept.
         /// Hazard: more than the computer has free ends the process when it is locked, or swaps it.
         memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 40 }, default("\"1 GiB\"");

@@ -103,7 +103,7 @@ section! {
         /// this node, else 0.
         /// Cost: a request for each area, and for each run of registers.
         /// Hazard: none.
-        area: InputAreaWord = "area", "none", INPUT_AREAS, computed("input_register with Modbus, else value");
+        area: InputAreaWord = "area", "none", INPUT_AREAS, computed("`input_register` with Modbus, else `value`");
         /// Field drivers: what the driver calls the value. `opcua`: its NodeId, such as `ns=2;s=Boiler.Level` or
         /// `ns=3;i=1012`.
         /// Cost: none.
@@ -120,7 +120,7 @@ section! {
         /// Cost: none.
         /// Hazard: another than the device's gives values that look like nothing; OPC UA takes such a value for bad.
         value: ValueType = "type", "none", TYPES,
-            computed("bool for coils and discrete inputs, f64 with field drivers, else f32");
+            computed("`bool` for coils and discrete inputs, `f64` with field drivers, else `f32`");
         /// Which byte of a register comes first: `big`, the high one, as Modbus says.
         /// Cost: none.
         /// Hazard: as for `type`.
@@ -161,7 +161,7 @@ section! {
         /// file, as `f32`. Field drivers: `value`.
         /// Cost: a request for each area, and for each run of registers.
         /// Hazard: without `block`, the lease alone keeps a delayed write of the former primary out.
-        area: OutputAreaWord = "area", "none", OUTPUT_AREAS, computed("holding_register with Modbus, else value");
+        area: OutputAreaWord = "area", "none", OUTPUT_AREAS, computed("`holding_register` with Modbus, else `value`");
         /// Field drivers: what the driver calls the value, as for inputs.
         /// Cost: none.
         /// Hazard: as for inputs: then another value is written.
@@ -174,7 +174,7 @@ section! {
         /// How its bits are to be written; as for inputs. A `bool` is 1 where the program's number is at least 0.5.
         /// Cost: none.
         /// Hazard: another than the device's gives it values that nobody meant; OPC UA servers refuse them.
-        value: ValueType = "type", "none", TYPES, computed("bool for coils, f64 with field drivers, else f32");
+        value: ValueType = "type", "none", TYPES, computed("`bool` for coils, `f64` with field drivers, else `f32`");
         /// Which byte of a register comes first: `big`, the high one, as Modbus says.
         /// Cost: none.
         /// Hazard: as for `type`.
@@ -231,7 +231,7 @@ section! {
         /// Modbus: unit identifier; 255 for a device that is addressed by its IP address alone.
         /// Cost: none.
         /// Hazard: behind a gateway another unit's registers.
-        unit: u64 = "unit", "none", Whole { min: 0, max: 255 }, computed("255");
+        unit: u64 = "unit", "none", Whole { min: 0, max: 255 }, computed("`255`");
         /// Whether the program cannot do without it: while it does not answer, no output of the application is
         /// written, or the application stops (`on_failure`). Otherwise the others are read and written as ever, and the
         /// program gets what this one said last; an input `answers` tells it so.
@@ -242,7 +242,7 @@ section! {
         /// between nodes, as the folder `files` is not.
         /// Cost: none.
         /// Hazard: it has the rights of the node.
-        driver: String = "driver", "path", FILE, computed("bumpless-opcua for opcua; must be given for driver");
+        driver: String = "driver", "path", FILE, computed("`bumpless-opcua` for opcua; must be given for driver");
         /// `driver`: its arguments.
         /// Cost: none.
         /// Hazard: none.
@@ -255,12 +255,12 @@ section! {
         /// `opcua`: the path in the URL of the server's endpoint.
         /// Cost: none.
         /// Hazard: some servers refuse another than their own.
-        path: String = "path", "none", POINT, computed("/");
+        path: String = "path", "none", POINT, computed("`/`");
         /// `opcua`: security policy; messages are signed and encrypted. `None` protects nothing.
         /// Cost: some tens of microseconds of processor time in each request; a session takes some milliseconds.
         /// Hazard: with `None`, whoever can send to the server can write its outputs, and whoever is in between can
         /// change what is read.
-        policy: OpcUaPolicy = "policy", "none", POLICIES, computed("Basic256Sha256");
+        policy: OpcUaPolicy = "policy", "none", POLICIES, computed("`Basic256Sha256`");
         /// `opcua`: a folder with `NODE.PAIR/certificate.der` and `NODE.PAIR/key.pem` of each node, which
         /// `bumpless-opcua certificate` makes, and `servers/NAME.der`, the certificate of the server NAME, the device's
         /// name; no other server is believed.

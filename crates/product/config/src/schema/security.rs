@@ -135,7 +135,7 @@ section! {
         /// Cost: none.
         /// Hazard: a secret from a file is shared with whoever has the file, such as witnesses.
         key_exchange: KeyExchangeWord = "key_exchange", "none", KEY_EXCHANGE_WORDS,
-            computed("session if [security] names certificates, else file; none if no secret is needed");
+            computed("`session` if [security] names certificates, else `file`; `none` if no secret is needed");
         /// With `file`: files as `[security]` has them. Local: not compared between nodes.
         /// Cost: none.
         /// Hazard: as there.

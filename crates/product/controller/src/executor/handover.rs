@@ -2,6 +2,8 @@
 
 use crate::state::{Envelope, Progress, encode_envelope, envelope_len};
 use crate::{Application, LoadError};
+use bumpless_base::pieces::overlay;
+use bumpless_base::{Pieces, Revision};
 
 /// Bytes that a channel must be able to carry for `application`.
 pub fn published_size_max(application: &dyn Application) -> usize {
@@ -21,6 +23,33 @@ pub(super) fn fill(
     match encode_envelope(progress, outputs, buffer) {
         Some(len) => len + app.save(&mut buffer[len..]),
         None => 0,
+    }
+}
+
+/// The published state where the application's part of it can be copied in pieces.
+pub(super) struct PublishedPieces<'a> {
+    /// The envelope, which differs in each cycle.
+    pub head: &'a [u8],
+    pub application: &'a dyn Pieces,
+}
+
+impl Pieces for PublishedPieces<'_> {
+    fn size(&self) -> usize {
+        self.head.len() + self.application.size()
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.application.revision()
+    }
+
+    fn copy(&self, at: usize, piece: &mut [u8], held: Option<Revision>) {
+        overlay(piece, at, self.head, 0);
+        let begins = self.head.len();
+        let skipped = begins.saturating_sub(at);
+        if let Some(rest) = piece.get_mut(skipped..) {
+            self.application
+                .copy((at + skipped).saturating_sub(begins), rest, held);
+        }
     }
 }
 

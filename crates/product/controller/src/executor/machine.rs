@@ -22,7 +22,7 @@ use super::{
     OutputGate, Permit, Replication, Resumed, Role, TransferOutcome, Wake,
 };
 use crate::driver_link::DriverFailures;
-use crate::state::Progress;
+use crate::state::{Progress, envelope_len};
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp, ProgramFault};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
@@ -135,6 +135,8 @@ pub struct CycleMachine<R, G, O> {
     inputs: Box<[f64]>,
     inputs_valid: bool,
     outputs: Box<[f64]>,
+    /// Where the envelope of a published state is made.
+    head: Box<[u8]>,
     /// What a failed execution goes back to; `None`: the application never fails.
     committed: Option<Committed>,
     record: ProgramRecord,
@@ -199,6 +201,7 @@ where
             progress: None,
             inputs,
             inputs_valid: false,
+            head: vec![0; envelope_len(outputs.len())].into_boxed_slice(),
             outputs,
             published: None,
             newcomer: false,

@@ -1,7 +1,7 @@
 //! The traits through which an executor meets its surroundings.
 
 pub use bumpless_base::Role;
-use bumpless_base::{Counters, Epoch, Instant};
+use bumpless_base::{Counters, Epoch, Instant, Pieces};
 pub use bumpless_base::{Permit, ProgramStanding, ResumeFrom, TransferOutcome};
 
 use crate::retain::Record;
@@ -39,6 +39,12 @@ pub trait Replication {
     /// Hands the channel's spare buffer to `fill`, which writes the state to its front and returns
     /// the length, and queues it. Returns a ticket; tickets only grow. Must not block.
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64;
+
+    /// Queues a state that can be copied in pieces: the first ones may be sent while the others are copied. As
+    /// [`publish`](Self::publish) else.
+    fn publish_pieces(&mut self, state: &dyn Pieces) -> u64 {
+        self.publish(&mut |buffer| state.copy_whole(buffer))
+    }
 
     /// Waits until the state of `ticket` is safe or failed, at most until `until`. Ends early
     /// with [`TransferOutcome::Failed`] when the backup is lost.

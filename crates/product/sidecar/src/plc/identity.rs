@@ -17,15 +17,21 @@ const MARKS: usize = 8;
 
 /// Whether `binary` is an executable that [`build`](super::build) has made, and nothing has changed since.
 pub fn is_built(binary: &[u8]) -> bool {
-    let whole = MARK.len() + LEN;
-    if !binary.starts_with(b"\x7fELF") || binary.len() > LARGEST {
-        return false;
-    }
-    let parts = binary.windows(whole).enumerate();
-    let marked = parts.filter(|(_, part)| part.starts_with(MARK));
-    marked
-        .take(MARKS)
-        .any(|(at, _)| is_identity(binary, at + MARK.len()))
+    places(binary).any(|at| is_identity(binary, at))
+}
+
+/// Whether `binary` is what [`build`](super::build) makes, or was: it has a place for an identity, and none fits that is
+/// there. That is so of any executable with this crate in it as well.
+pub fn is_built_and_changed(binary: &[u8]) -> bool {
+    places(binary).next().is_some() && !is_built(binary)
+}
+
+/// Where an identity may stand in an executable.
+fn places(binary: &[u8]) -> impl Iterator<Item = usize> {
+    let searched = binary.starts_with(b"\x7fELF") && binary.len() <= LARGEST;
+    let parts = binary.windows(MARK.len() + LEN).enumerate();
+    let marked = parts.filter(move |(_, part)| searched && part.starts_with(MARK));
+    marked.map(|(at, _)| at + MARK.len()).take(MARKS)
 }
 
 /// Whether the bytes from `at` on are the hash of `binary` without them.
@@ -99,9 +105,12 @@ mod tests {
         let at = binary.len() - LEN - 4;
         let hash = Hash::of(&binary);
         binary[at..at + LEN].copy_from_slice(&hash.0);
-        assert!(is_built(&binary));
+        assert!(is_built(&binary) && !is_built_and_changed(&binary));
         *binary.last_mut().unwrap() ^= 1;
-        assert!(!is_built(&binary), "changed since");
+        assert!(
+            !is_built(&binary) && is_built_and_changed(&binary),
+            "changed since"
+        );
         // This program has the mark as well.
         let own = fs::read("/proc/self/exe").unwrap();
         assert!(!is_built(&own));

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
-    SenderChannel, SenderEvent, SenderPeer,
+    SenderChannel, SenderEvent, SenderPeer, Unsent,
 };
 use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
 
@@ -37,6 +37,7 @@ impl Pair {
             peer: PEER,
             links: links_of,
             distribution: Distribution::Replicate,
+            unsent: Unsent::Replace,
             max_size,
             deadline: Duration::from_millis(500),
             expiry: Duration::from_secs(1),

@@ -3,7 +3,7 @@
 use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_config::{
     AfterHotRestart, Application, ApplicationKind, Commit, Config, Distribution, Group, Security,
-    StateSecurity, Synthetic,
+    StateSecurity, Synthetic, Unsent,
 };
 use bumpless_plan::cost::file::names_of;
 use serde::{Deserialize, Serialize};
@@ -268,6 +268,7 @@ impl Session {
             } else {
                 Distribution::Replicate
             },
+            unsent: Unsent::Replace,
             networks,
             retransmissions: Some(0),
             accepted_loss_per_year: None,

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use bumpless_base::{Duration, NodeId, TransferOutcome};
+use bumpless_base::pieces::overlay;
+use bumpless_base::{Duration, NodeId, Pieces, Revision, TransferOutcome};
 use bumpless_config::{Config, Security};
 use bumpless_controller::Replication;
 use bumpless_mailbox::PublishedPermit;
@@ -188,6 +189,23 @@ impl Drop for Node {
 /// A channel to the backup.
 pub(crate) struct Channel(ChannelReplication<Threads>);
 
+/// A state that an application has as it is to be sent, and of which it does not know what has changed.
+struct Bytes<'a>(&'a [u8]);
+
+impl Pieces for Bytes<'_> {
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        None
+    }
+
+    fn copy(&self, at: usize, piece: &mut [u8], _: Option<Revision>) {
+        overlay(piece, at, self.0, 0);
+    }
+}
+
 impl ChannelSender for Channel {
     fn begin(&mut self) {
         self.0.mailbox.register_executor();
@@ -195,11 +213,7 @@ impl ChannelSender for Channel {
 
     fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String> {
         let began = Clock.now();
-        let ticket = self.0.publish(&mut |buffer| {
-            let size = state.len().min(buffer.len());
-            buffer[..size].copy_from_slice(&state[..size]);
-            size
-        });
+        let ticket = self.0.publish_pieces(&Bytes(state));
         // Not as an executor, which goes on alone when its partner is silent for a moment: what is measured
         // is how long the state takes.
         loop {

@@ -8,7 +8,7 @@ use bumpless_node::data_plane::protection::Protection;
 use bumpless_plan::Scenario;
 use bumpless_transfer::{
     self as transfer, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
-    SenderChannel, SenderPeer, Subscriber,
+    SenderChannel, SenderPeer, Subscriber, Unsent,
 };
 use bumpless_wire::WireVersion;
 
@@ -41,6 +41,7 @@ pub(super) fn sender(
             peer: PEER,
             links: channel.links,
             distribution: channel.distribution,
+            unsent: Unsent::Replace,
             max_size: channel.size,
             deadline: channel.deadline,
             expiry: channel.period * 2,

@@ -1,16 +1,17 @@
 //! From the executed cycle to its outputs: the state goes to the backup, and nothing is written before what the
 //! commitment asks for is known, nor without a permit.
 
-use bumpless_base::{Counter, Counters, Instant};
+use bumpless_base::{Counter, Counters, Instant, Pieces};
 
+use super::committed::Committed;
 use super::tenure::Tenure;
 use super::{CycleMachine, Need, Phase, Published};
-use crate::executor::handover::fill;
+use crate::executor::handover::{PublishedPieces, fill};
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
     Replication, Role, TransferOutcome,
 };
-use crate::state::Progress;
+use crate::state::{Progress, encode_envelope};
 use crate::{FieldError, FieldErrorKind, OutputStamp};
 
 impl<R, G, O> CycleMachine<R, G, O>
@@ -22,20 +23,10 @@ where
     pub(super) fn replicate(&mut self, permit: Permit, stale: Option<FieldError>, now: Instant) {
         let before = self.published;
         if let Some(progress) = self.progress {
-            let (application, outputs) = (&self.application, &self.outputs);
-            let mut committed = self.committed.as_mut();
-            if let Some(committed) = &mut committed {
-                committed.take(application.as_ref(), outputs);
+            if let Some(committed) = &mut self.committed {
+                committed.take(self.application.as_ref(), &self.outputs);
             }
-            let mut bytes = 0;
-            let ticket = self.replication.publish(&mut |buffer| {
-                bytes = match &committed {
-                    Some(committed) => committed.fill(application.as_ref(), progress, buffer),
-                    None => fill(application.as_ref(), progress, outputs, buffer),
-                };
-                bytes
-            });
-            self.note_published(ticket, bytes, now);
+            self.publish(progress, now);
         }
         match stale {
             Some(error) => self.finish(Outcome::Held(HoldCause::NoInputs(error)), now),
@@ -43,7 +34,35 @@ where
         }
     }
 
-    pub(super) fn note_published(&mut self, ticket: u64, bytes: usize, now: Instant) {
+    /// The last whole state goes to the backup.
+    pub(super) fn publish(&mut self, progress: Progress, now: Instant) {
+        let application = self.application.as_ref();
+        let committed = self.committed.as_ref();
+        let outputs = committed.map_or(&*self.outputs, Committed::outputs);
+        let kept = committed.is_none_or(Committed::is_kept_by_application);
+        let pieces = application.pieces().filter(|_| kept);
+        let headed = encode_envelope(progress, outputs, &mut self.head);
+        let (ticket, bytes) = if let (Some(application), Some(_)) = (pieces, headed) {
+            let state = PublishedPieces {
+                head: &self.head,
+                application,
+            };
+            (self.replication.publish_pieces(&state), state.size())
+        } else {
+            let mut bytes = 0;
+            let ticket = self.replication.publish(&mut |buffer| {
+                bytes = match committed {
+                    Some(committed) => committed.fill(application, progress, buffer),
+                    None => fill(application, progress, outputs, buffer),
+                };
+                bytes
+            });
+            (ticket, bytes)
+        };
+        self.note_published(ticket, bytes, now);
+    }
+
+    fn note_published(&mut self, ticket: u64, bytes: usize, now: Instant) {
         self.published = Some(Published { ticket, at: now });
         self.gate.note_decided(self.tenure_since);
         self.report.published_at = Some(now);

@@ -38,17 +38,8 @@ where
 
     /// An output that is not a finite number is nothing that a device could take.
     pub(super) fn answer_fault(&self) -> Option<ProgramFault> {
-        let checked = self.committed.is_some();
-        let wrong = self.outputs.iter().position(|value| !value.is_finite());
-        let wrong = wrong.filter(|_| checked)?;
-        Some(ProgramFault::new(
-            ProgramFaultKind::WrongAnswer,
-            format!(
-                "output {} is {}, not a finite number",
-                wrong + 1,
-                self.outputs[wrong]
-            ),
-        ))
+        self.committed.as_ref()?;
+        ProgramFault::of_outputs(&self.outputs)
     }
 
     fn program_failed(&mut self, permit: Permit, fault: ProgramFault, now: Instant) {
@@ -177,18 +168,13 @@ where
     fn publish_committed(&mut self, now: Instant) {
         let stopped = self.record.is_unfit() || self.record.is_trial();
         let usable = now < self.record.usable_until || !stopped;
-        let (Some(committed), Some(progress)) = (&self.committed, self.progress) else {
+        let Some(progress) = self.progress.filter(|_| self.committed.is_some()) else {
             return;
         };
         if !usable && self.published.is_some() {
             return;
         }
-        let (application, mut bytes) = (&self.application, 0);
-        let ticket = self.replication.publish(&mut |buffer| {
-            bytes = committed.fill(application.as_ref(), progress, buffer);
-            bytes
-        });
-        self.note_published(ticket, bytes, now);
+        self.publish(progress, now);
     }
 
     /// A cycle of a program that is stopped.
@@ -261,7 +247,7 @@ where
     /// Writes the last whole state of the application into `into`, and returns its length.
     pub(in crate::executor) fn save_whole(&self, into: &mut [u8]) -> usize {
         match &self.committed {
-            Some(committed) => committed.save(into),
+            Some(committed) => committed.save(self.application.as_ref(), into),
             None => self.application.save(into),
         }
     }

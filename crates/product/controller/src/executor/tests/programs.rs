@@ -275,6 +275,42 @@ fn an_output_that_is_no_number_is_a_wrong_answer_and_leaves_no_trace_in_the_stat
     assert_eq!(written(&world)[2], (at(30), 3, 3.0));
 }
 
+/// Ways in which a program fails.
+const FAILURES: [fn(&World); 4] = [
+    |world| world.schedule(at(25), |state| state.failing.clear()),
+    |_| {},
+    |world| {
+        world.lock().failing.clear();
+        world.schedule(at(25), |state| state.input = Ok(f64::NAN));
+        world.schedule(at(35), |state| state.input = Ok(0.5));
+    },
+    |world| {
+        world.schedule(at(25), |state| state.starting = true);
+        world.schedule(at(65), |state| {
+            state.starting = false;
+            state.failing.clear();
+        });
+    },
+];
+
+#[test]
+fn a_program_that_keeps_its_state_goes_on_as_one_whose_state_is_copied() {
+    for (number, fails) in FAILURES.iter().enumerate() {
+        let [kept, copied] = [true, false].map(|keeps| {
+            let world = failing_in_the_third();
+            world.lock().keeps = keeps;
+            fails(&world);
+            let reports = world.run(settings(), at(400));
+            let published: Vec<_> = world.lock().published.clone();
+            let outcomes: Vec<_> = reports.into_iter().map(|report| report.outcome).collect();
+            (outcomes, published, written(&world))
+        });
+        assert!(kept == copied, "{number}: {kept:?} {copied:?}");
+        let held = kept.0.iter().any(|outcome| *outcome != Outcome::Written);
+        assert!(held, "{number}: nothing failed");
+    }
+}
+
 #[test]
 fn another_program_in_its_place_goes_on_from_the_last_whole_state() {
     let world = failing_in_the_third();

@@ -7,7 +7,8 @@ use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
 use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp};
 use crate::{ProgramFault, ProgramFaultKind};
-use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
+use bumpless_base::pieces::overlay;
+use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId, Pieces, Revision};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// For how long a published state may be used.
@@ -62,6 +63,8 @@ pub struct State {
     pub record: Option<(Progress, Vec<u8>)>,
     /// Whether the program retains its sum.
     pub retains: bool,
+    /// Whether the program keeps its last whole state itself.
+    pub keeps: bool,
     /// How often a backup's cycle kept what has come.
     pub kept: u64,
     pub input: Result<f64, FieldErrorKind>,
@@ -147,6 +150,7 @@ impl World {
             restored: None,
             record: None,
             retains: false,
+            keeps: false,
             kept: 0,
             input: Ok(0.0),
             write_error: None,
@@ -393,7 +397,29 @@ impl FieldIo for World {
 pub struct Accumulator {
     world: World,
     sum: f64,
+    /// After its last whole cycle, if it keeps that itself.
+    kept: Option<f64>,
     retained: Option<Table>,
+}
+
+impl Accumulator {
+    fn set(&mut self, sum: f64) {
+        self.sum = sum;
+        self.kept = self.kept.map(|_| sum);
+    }
+}
+
+impl Pieces for Accumulator {
+    fn size(&self) -> usize {
+        8
+    }
+    fn revision(&self) -> Option<Revision> {
+        None
+    }
+    fn copy(&self, at: usize, piece: &mut [u8], _: Option<Revision>) {
+        let sum = self.kept.unwrap_or(self.sum);
+        overlay(piece, at, &sum.to_be_bytes(), 0);
+    }
 }
 
 impl Application for Accumulator {
@@ -425,8 +451,28 @@ impl Application for Accumulator {
                 kind: state.failing_how,
                 ..fault()
             }),
-            false => Ok(()),
+            false => {
+                drop(state);
+                if let Some(kept) = &mut self.kept {
+                    ProgramFault::of_outputs(outputs).map_or(Ok(()), Err)?;
+                    *kept = self.sum;
+                }
+                Ok(())
+            }
         }
+    }
+    fn keeps_state(&self) -> bool {
+        self.kept.is_some()
+    }
+    fn restore(&mut self) -> Result<(), LoadError> {
+        if self.world.lock().dead {
+            return Err(LoadError::NotRunning { reason: "dead" });
+        }
+        self.sum = self.kept.expect("it keeps its state");
+        Ok(())
+    }
+    fn pieces(&self) -> Option<&dyn Pieces> {
+        self.kept.is_some().then_some(self)
     }
     fn retained(&self) -> Option<&Table> {
         self.retained.as_ref()
@@ -435,8 +481,7 @@ impl Application for Accumulator {
         8
     }
     fn save(&self, into: &mut [u8]) -> usize {
-        into[..8].copy_from_slice(&self.sum.to_be_bytes());
-        8
+        self.copy_whole(into)
     }
     fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
         if self.world.lock().dead {
@@ -446,11 +491,11 @@ impl Application for Accumulator {
             expected: 8,
             found: state.len(),
         })?;
-        self.sum = f64::from_be_bytes(raw);
+        self.set(f64::from_be_bytes(raw));
         Ok(())
     }
     fn reset(&mut self) {
-        self.sum = 0.0;
+        self.set(0.0);
     }
 }
 
@@ -460,10 +505,15 @@ pub fn fault() -> ProgramFault {
 }
 
 pub fn accumulator(world: &World) -> Accumulator {
+    let (keeps, retains) = {
+        let state = world.lock();
+        (state.keeps, state.retains)
+    };
     Accumulator {
         world: world.clone(),
         sum: 0.0,
-        retained: world.lock().retains.then(|| sum_as("LREAL")),
+        kept: keeps.then_some(0.0),
+        retained: retains.then(|| sum_as("LREAL")),
     }
 }
 
