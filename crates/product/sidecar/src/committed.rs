@@ -8,9 +8,10 @@ use bumpless_program::Shared;
 use bumpless_program::layout::ALL;
 use rustix::param::page_size;
 
-/// A page that is written first after it was protected costs its writer as much as copying ten.
-const WORTH_ONE_IN: usize = 10;
-/// For so many cycles the whole state is copied after a cycle that changed too much of it.
+/// A page that is written first after it was protected costs its writer as much as copying some. One that is not written
+/// is spared twice: on the way here, and from here to a buffer.
+const WORTH_ONE_IN: usize = 5;
+/// For so many cycles the whole state is compared after a cycle that changed too much of it.
 const PAUSE: u32 = 256;
 
 /// How the copy follows what the program says of its changes.
@@ -18,7 +19,7 @@ const PAUSE: u32 = 256;
 struct Changes {
     /// The byte from which on the next page is compared.
     next: usize,
-    /// For so many cycles the whole state is copied.
+    /// For so many cycles the whole state is compared.
     paused: u32,
     /// Whether what is told is the change of one cycle: not at first, nor after a pause.
     one_cycle: bool,
@@ -113,12 +114,12 @@ impl Committed {
     /// Copies what has changed. The program must be waiting.
     pub fn commit(&mut self, shared: &Shared) {
         self.revision += 1;
+        let mut copy = Pages {
+            state: &mut self.state,
+            written: &mut self.written,
+            revision: self.revision,
+        };
         if let Some(changes) = &mut self.changes {
-            let mut copy = Pages {
-                state: &mut self.state,
-                written: &mut self.written,
-                revision: self.revision,
-            };
             match changes.follow(shared, &mut copy) {
                 Ok(true) => return,
                 Ok(false) => {}
@@ -128,8 +129,7 @@ impl Committed {
                 }
             }
         }
-        shared.copy_state(0, &mut self.state);
-        self.written.fill(self.revision);
+        copy.take_what_differs(shared);
     }
 }
 
@@ -152,6 +152,20 @@ impl Pages<'_> {
         let bytes = (first * page).min(len)..(end * page).min(len);
         shared.copy_state(bytes.start, &mut self.state[bytes.clone()]);
         bytes.len()
+    }
+
+    /// Copies the pages that are others than here. *To compare one takes as long as to copy it, and spares the copy from
+    /// here on.*
+    fn take_what_differs(&mut self, shared: &Shared) {
+        for (number, written) in self.written.iter_mut().enumerate() {
+            let from = number * page_size();
+            let to = (from + page_size()).min(self.state.len());
+            let page = &mut self.state[from..to];
+            if !shared.state_is(from, page) {
+                shared.copy_state(from, page);
+                *written = self.revision;
+            }
+        }
     }
 }
 

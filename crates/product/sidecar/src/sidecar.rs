@@ -35,7 +35,7 @@ pub struct Counts {
     pub not_running: u64,
     /// Starts of a process, the first included.
     pub starts: u64,
-    /// How often tracking of changes was given up, so that the whole state is copied since.
+    /// How often tracking of changes was given up, so that the whole state is compared since.
     pub tracking_lost: u64,
 }
 

@@ -39,6 +39,7 @@ fn sending_states(unsent: Unsent, max_size: u32) -> (Publisher, Arc<Slot>, Arc<D
 }
 
 /// Takes what waits, as the sender does, and gives `done` back.
+#[expect(clippy::vec_box, reason = "as boxes they are exchanged")]
 fn waiting(slot: &Slot, done: Option<Box<Outgoing>>) -> Vec<Box<Outgoing>> {
     let mut free = Chain::default();
     done.into_iter().for_each(|it| free.put_first(it));
