@@ -1,152 +1,18 @@
 //! Two hosts as network namespaces of one thread, joined by two cables: what is captured, shown, given back, and what is
 //! left when a process ends.
 
-use std::fs::File;
+#[path = "hosts/mod.rs"]
+mod hosts;
+
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use bumpless_capture::{
-    Captured, Card, Firewall, FirewallError, Injector, Joins, MemberInjector, Membership, Mss,
-    Parsed, Ports, Queue, Queued, Rules, Side, Sightings, Verdict, Wanted, Watched, build,
-    interfaces, keep_on_host, memberships, parse, tables,
+    Card, Firewall, FirewallError, Injector, Joins, MemberInjector, Membership, Parsed, Ports,
+    Queue, Queued, Side, Sightings, Verdict, Wanted, build, interfaces, keep_on_host, memberships,
+    parse, tables,
 };
-use bumpless_testing::need_namespaces;
-
-const UDP: u8 = 17;
-const TCP: u8 = 6;
-const TABLE: &str = "bumpless_test";
-const NUMBER: u16 = 77;
-
-struct Hosts {
-    a: OwnedFd,
-    b: OwnedFd,
-}
-
-impl Hosts {
-    fn new() -> Self {
-        need_namespaces();
-        let hosts = Self {
-            a: own_namespace(),
-            b: own_namespace(),
-        };
-        let b = format!("/proc/{}/fd/{}", std::process::id(), hosts.b.as_raw_fd());
-        hosts.ip(
-            &hosts.a,
-            &format!(
-                "link add na type veth peer name na netns {b}\nlink add nb type veth peer name nb netns {b}\n"
-            ),
-        );
-        for (host, number) in [(&hosts.a, 1), (&hosts.b, 2)] {
-            hosts.ip(
-                host,
-                &format!(
-                    "link set dev lo up\n\
-                     address add 10.1.0.{number}/24 dev na\naddress add 10.2.0.{number}/24 dev nb\n\
-                     address add fd00:a::{number}/64 dev na nodad\n\
-                     link set dev na up\nlink set dev nb up\n"
-                ),
-            );
-            hosts.at(host, || wait_for_own_route(&format!("fd00:a::{number}")));
-        }
-        hosts
-    }
-
-    fn at<T>(&self, host: &OwnedFd, work: impl FnOnce() -> T) -> T {
-        // SAFETY: setns() takes integers only; the descriptor is open.
-        let result = unsafe { libc::setns(host.as_raw_fd(), libc::CLONE_NEWNET) };
-        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-        work()
-    }
-
-    fn ip(&self, host: &OwnedFd, lines: &str) {
-        self.at(host, || {
-            let mut command = Command::new("ip");
-            command.args(["-batch", "-"]).stdin(Stdio::piped());
-            let mut child = command.spawn().unwrap();
-            child
-                .stdin
-                .take()
-                .unwrap()
-                .write_all(lines.as_bytes())
-                .unwrap();
-            assert!(child.wait().unwrap().success(), "{lines}");
-        });
-    }
-}
-
-/// Waits until what is for `address`, of this host, stays in this host: the kernel adds this route some time after the
-/// address can be bound, and until then sends such packets out of the interface.
-fn wait_for_own_route(address: &str) {
-    let bits = address.parse::<Ipv6Addr>().unwrap().to_bits();
-    let line = format!("{bits:032x} 80 ");
-    wait_for(&format!("the route to {address}"), || {
-        let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap();
-        routes.lines().any(|it| it.starts_with(&line)).then_some(())
-    });
-}
-
-fn own_namespace() -> OwnedFd {
-    // SAFETY: unshare() takes integers only and concerns this thread's network namespace.
-    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-    File::open("/proc/thread-self/ns/net").unwrap().into()
-}
-
-fn rules(watched: &[Watched]) -> Rules {
-    Rules {
-        queue: NUMBER,
-        group: NUMBER,
-        watched: watched.to_vec(),
-        mss: Mss { v4: 1300, v6: 1280 },
-    }
-}
-
-fn watched(protocol: u8, side: Side, port: u16) -> Watched {
-    Watched {
-        protocol,
-        side,
-        first: port,
-        last: port,
-    }
-}
-
-fn captured(protocol: u8, destination: &str, port: u16) -> Captured {
-    Captured {
-        protocol,
-        side: Side::Destination,
-        port,
-        destination: destination.parse().unwrap(),
-    }
-}
-
-/// Calls `look` until it gives something, for ten seconds.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < until, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn socket(address: &str) -> UdpSocket {
-    let socket = UdpSocket::bind(address).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
-    socket
-}
-
-fn received(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
-    let mut buffer = [0; 2000];
-    let (length, from) = socket.recv_from(&mut buffer).unwrap();
-    (buffer[..length].to_vec(), from)
-}
+use hosts::{Hosts, NUMBER, TABLE, TCP, UDP, captured, received, rules, socket, wait_for, watched};
 
 fn what_is_captured_waits_for_a_verdict_and_the_rest_goes_on() {
     let hosts = Hosts::new();
