@@ -58,7 +58,7 @@ static void note(void *unused, int fd, int8_t on, uint8_t sending, int error, in
 /* Both links to the other host, ready. */
 static knet_handle_t start(int own, int other, char *from, char *to, int port)
 {
-    knet_handle_t handle = knet_handle_new(own, 0, 0, KNET_HANDLE_FLAG_PRIVILEGED);
+    knet_handle_t handle = knet_handle_new(own, 0, 0);
     if (!handle)
         return failed("cannot start");
     channel = -1;
@@ -82,7 +82,7 @@ static knet_handle_t start(int own, int other, char *from, char *to, int port)
     return handle;
 }
 
-static int receive(knet_handle_t handle)
+static _Noreturn void receive(knet_handle_t handle)
 {
     char message[LONGEST];
     struct pollfd ready = {.fd = data, .events = POLLIN};
@@ -96,7 +96,7 @@ static int receive(knet_handle_t handle)
     }
 }
 
-static int send_all(knet_handle_t handle, int len, int every_us, uint32_t number)
+static _Noreturn void send_all(knet_handle_t handle, int len, int every_us, uint32_t number)
 {
     char message[LONGEST] = {0};
     long long due = now_ns();
@@ -120,12 +120,12 @@ int main(int count, char **words)
         return 0;
     }
     if (count == 5 && !strcmp(words[1], "receive"))
-        return receive(start(RECEIVER, SENDER, words[3], words[4], atoi(words[2])));
+        receive(start(RECEIVER, SENDER, words[3], words[4], atoi(words[2])));
     if (count == 8 && !strcmp(words[1], "send")) {
         int len = atoi(words[5]);
         if (len >= 4 && len <= LONGEST) {
             knet_handle_t handle = start(SENDER, RECEIVER, words[2], words[3], atoi(words[4]));
-            return send_all(handle, len, atoi(words[6]), strtoul(words[7], NULL, 10));
+            send_all(handle, len, atoi(words[6]), strtoul(words[7], NULL, 10));
         }
     }
     fprintf(stderr, "usage: knet-stream version | receive PORT OWN,OWN OTHER,OTHER | send FROM,FROM TO,TO PORT LEN US FIRST\n");

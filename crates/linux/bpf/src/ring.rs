@@ -27,7 +27,8 @@ struct Mapped {
 
 impl Mapped {
     fn new(map: &Map, len: usize, protection: i32, offset: usize) -> io::Result<Self> {
-        let (flags, descriptor) = (libc::MAP_SHARED, map.number());
+        // All of it at once, so that no record waits for a page, and memory does not grow when the first ones come.
+        let (flags, descriptor) = (libc::MAP_SHARED | libc::MAP_POPULATE, map.number());
         let offset = offset as libc::off_t;
         // SAFETY: a place for it is asked for and none is replaced; the descriptor is open, and outlived by what it maps.
         let at = unsafe {

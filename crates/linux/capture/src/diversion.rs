@@ -23,8 +23,8 @@ pub use diverted::Diverted;
 
 /// The kernel's name of our programs and maps, as `bpftool` and others show it.
 const NAME: &str = "bumpless_iprp";
-/// Bytes of the ring: eight thousand short packets, or two thousand of the longest.
-const RING: usize = 4 << 20;
+/// Bytes of the ring: four thousand short packets, or a thousand of the longest.
+const RING: usize = 2 << 20;
 /// Interfaces that are watched at once, at most.
 const INTERFACES: usize = 1024;
 /// Packets that are longer are not handed over.

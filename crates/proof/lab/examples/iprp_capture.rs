@@ -2,7 +2,8 @@
 //! ring (spec/iprp-daemon.md, L-85).
 //!
 //! ```text
-//! iprp_capture ROUNDS BINARY
+//! iprp_capture ROUNDS
+//! iprp_capture daemon FILE    # what it runs on each host: the daemon of `bumpless iprp run FILE`
 //! ```
 //!
 //! Two hosts in namespaces, joined by two networks; 280-byte datagrams from one to the other, captured and sent on both networks. In every
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_bench::network::namespace::Namespace;
 use bumpless_capture::{Captured, Firewall, Mss, Queue, Queued, Rules, Side, Verdict, parse};
-use bumpless_iprp_daemon::Request;
+use bumpless_iprp_daemon::{Config, Options, Request};
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_node::{control, key_file};
 use serde_json::Value;
@@ -68,8 +69,12 @@ struct Measured {
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let rounds: usize = arguments.next().ok_or("how many rounds?")?.parse()?;
-    let binary = PathBuf::from(arguments.next().ok_or("which program?")?);
+    let first = arguments.next().ok_or("how many rounds?")?;
+    if first == "daemon" {
+        return daemon(Path::new(&arguments.next().ok_or("which file?")?));
+    }
+    let rounds: usize = first.parse()?;
+    let binary = std::env::current_exe()?;
     let mut all = vec![Vec::new(); WAYS.len()];
     for round in 0..rounds {
         let mut order: Vec<_> = (0..WAYS.len()).collect();
@@ -117,6 +122,12 @@ fn main() -> Result<()> {
     for (number, (name, _)) in WAYS.iter().enumerate().skip(1) {
         println!("{name}: added at the median, us {}", added(number));
     }
+    Ok(())
+}
+
+fn daemon(file: &Path) -> Result<()> {
+    let config = Config::load(file).map_err(|problems| format!("{problems:?}"))?;
+    bumpless_iprp_daemon::run(config, file, Options::default())?;
     Ok(())
 }
 
