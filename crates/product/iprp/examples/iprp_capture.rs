@@ -12,7 +12,7 @@
 //! processor time of the capturing thread for each packet, and how many packets it took in a second. Needs root; nothing is left.
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bumpless_bench::network::namespace::Namespace;
 use bumpless_capture::{Captured, Firewall, Mss, Queue, Queued, Rules, Side, Verdict, parse};
 use bumpless_iprp_daemon::{Config, Options, Request};
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_node::{control, key_file};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use tempfile::TempDir;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -142,6 +142,59 @@ fn spread(mut all: Vec<f64>) -> String {
     }
 }
 
+/// A network namespace, which lives as long as a process that sleeps in it.
+struct Namespace(Child);
+
+impl Namespace {
+    fn new() -> Result<Self> {
+        let child = Command::new("unshare")
+            .args(["--net", "sleep", "3600"])
+            .spawn()?;
+        let own = fs::read_link("/proc/self/ns/net")?;
+        let path = format!("/proc/{}/ns/net", child.id());
+        let host = Self(child);
+        // It has its namespace some time after it was started.
+        while fs::read_link(&path)? == own {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(host)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        let net = format!("--net=/proc/{}/ns/net", self.0.id());
+        command.args([net.as_str(), "--", program]);
+        command
+    }
+
+    fn tool(&self, program: &str, words: &str) -> Result<()> {
+        let done = self.command(program).args(words.split(' ')).status()?;
+        done.success()
+            .then_some(())
+            .ok_or_else(|| format!("{program} {words}: {done}").into())
+    }
+
+    /// Does something in a thread that is in the namespace.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let net = File::open(format!("/proc/{}/ns/net", self.0.id()))?;
+        thread::scope(|scope| {
+            let inside = scope.spawn(move || {
+                move_into_link_name_space(net.as_fd(), Some(LinkNameSpaceType::Network))
+                    .map(|()| work())
+            });
+            let done = inside.join().map_err(|_| "a thread has failed")?;
+            Ok(done?)
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Two hosts, and what captures on the first one. All of it ends with this.
 struct Stage {
     hosts: [Namespace; 2],
@@ -167,7 +220,7 @@ impl Stage {
     fn start(binary: &Path, way: Way) -> Result<Self> {
         let hosts = [Namespace::new()?, Namespace::new()?];
         for network in [1, 2] {
-            let other = hosts[1].path();
+            let other = hosts[1].0.id();
             let pair = format!("link add n{network} type veth peer name n{network} netns {other}");
             hosts[0].tool("ip", &pair)?;
             for (host, at) in [1, 2].into_iter().zip(&hosts) {
