@@ -25,6 +25,7 @@ use bumpless_capture::{Captured, Firewall, Mss, Queue, Queued, Rules, Side, Verd
 use bumpless_iprp_daemon::{Config, Options, Request};
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_node::{control, key_file};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -39,7 +40,12 @@ const PORT: u16 = 20_000;
 const DATA_PORT: u16 = 4761;
 const QUEUE: u16 = 4760;
 const PATIENCE: Duration = Duration::from_secs(20);
-const SLOW: u32 = 2_000;
+/// Bytes of IP's and UDP's headers, and what a copy has beside the datagram.
+const HEADERS: usize = 28;
+const OVERHEAD: usize = 47;
+const SETTLE: Duration = Duration::from_millis(500);
+/// Less than it takes a sender to miss a receiver that stands still.
+const SLOW: u32 = 700;
 const FAST: Duration = Duration::from_secs(2);
 
 /// By which way packets are captured.
@@ -259,12 +265,9 @@ impl Stage {
         );
         let file = self.folder.path().join(format!("{host}.toml"));
         fs::write(&file, text)?;
-        let mut command = Command::new(binary);
-        command
-            .args(["iprp", "run"])
-            .arg(file)
-            .stdout(Stdio::null());
-        self.hosts[host].put_into(&mut command);
+        let binary = binary.to_str().ok_or("its name is no text")?;
+        let mut command = self.hosts[host].command(binary);
+        command.arg("daemon").arg(file).stdout(Stdio::null());
         self.daemons.push(command.spawn()?);
         Ok(())
     }
@@ -283,6 +286,8 @@ impl Stage {
             let status = self.status().unwrap_or_default();
             let networks = status["sending"][0]["networks"].as_array();
             if networks.is_some_and(|all| all.len() == 2) {
+                // Until the kernel knows what is to be captured.
+                thread::sleep(SETTLE);
                 return Ok(());
             }
         }
@@ -320,17 +325,15 @@ impl Stage {
 
     /// The median delay to the far end of network 1, of one datagram each millisecond.
     fn delay(&self) -> Result<f64> {
-        let port = match self.way {
-            Way::Nobody => PORT,
-            _ => DATA_PORT,
-        };
         // All IP packets of the host.
         let ip = Protocol::from(i32::from(0x0800_u16.to_be()));
         let seen = self.hosts[1].run(|| Socket::new(Domain::PACKET, Type::DGRAM, Some(ip)))??;
         seen.set_read_timeout(Some(Duration::from_millis(500)))?;
-        let watching = thread::spawn(move || watch(seen, port));
+        let watching = thread::spawn(move || watch(seen));
         let socket = self.sending()?;
         thread::sleep(Duration::from_millis(50));
+        // It would wait for a processor beside who watches.
+        self.signal_receiver(Signal::STOP)?;
         let began = Instant::now();
         let mut sent = Vec::new();
         for number in 0..SLOW {
@@ -339,6 +342,7 @@ impl Stage {
             sent.push(Clock.now().as_nanos());
             socket.send(&[1; LEN])?;
         }
+        self.signal_receiver(Signal::CONT)?;
         let came = watching.join().map_err(|_| "the watcher has failed")?;
         if came.len() != sent.len() {
             return Err(format!("{} came of {}", came.len(), sent.len()).into());
@@ -347,6 +351,11 @@ impl Stage {
         let mut delays: Vec<_> = delays.map(|(came, sent)| came - sent).collect();
         delays.sort_unstable();
         Ok(delays[delays.len() / 2] as f64 / 1e3)
+    }
+
+    fn signal_receiver(&self, signal: Signal) -> Result<()> {
+        let receiver = self.daemons.get(1).map(Pid::from_child);
+        receiver.map_or(Ok(()), |it| Ok(kill_process(it, signal)?))
     }
 
     /// Of the capturing thread: ns of CPU a packet, thousands of packets a second, share of what was sent.
@@ -396,14 +405,17 @@ fn busy(task: &Path) -> Result<u64> {
         .parse()?)
 }
 
-/// When datagrams to this port of 10.77.1.2 came, until none comes for a while.
-fn watch(mut seen: Socket, port: u16) -> Vec<u64> {
-    let (mut came, mut packet) = (Vec::new(), [0; 2_000]);
+/// When datagrams came to 10.77.1.2, as copies or as they were, until none comes for a while.
+fn watch(mut seen: Socket) -> Vec<u64> {
+    let (mut came, mut packet) = (Vec::new(), vec![0; 65_536]);
     while let Ok(len) = seen.read(&mut packet) {
         let now = Clock.now().as_nanos();
         let is_it = packet[9] == 17 && packet[16..20] == [10, 77, 1, 2];
-        if is_it && packet[22..24] == port.to_be_bytes() && len >= LEN {
-            came.push(now);
+        let ports = [PORT, DATA_PORT].map(u16::to_be_bytes);
+        if is_it && ports.iter().any(|it| packet[22..24] == *it) && len >= HEADERS + LEN {
+            // Copies that leave together come together here.
+            let copies = (len - HEADERS) / (LEN + OVERHEAD);
+            came.extend(std::iter::repeat_n(now, copies.max(1)));
         }
     }
     came
