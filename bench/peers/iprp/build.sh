@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds into bench/peers/iprp/bin what `bumpless iprp torture --peers bench/peers/iprp/bin` sets iPRP against, all or those named:
-#   bench/peers/iprp/build.sh [srt-group] [linux-prp]
+#   bench/peers/iprp/build.sh [srt-group] [knet-stream] [linux-prp]
 # srt-group: Debian's source package of SRT, built with bonding, which Debian's library lacks, and a program of ours.
+# knet-stream: a program of ours against Debian's library of kronosnet.
 # linux-prp: a kernel of Debian's with its module hsr, put together for QEMU.
 # Installs the Debian packages that these need when it runs as root, and says which are missing otherwise.
 set -euo pipefail
@@ -61,6 +62,13 @@ srt-group() {
   bin/srt-group version
 }
 
+knet-stream() {
+  need build-essential libknet-dev
+  cc -O2 -Wall -Wextra -Werror -DKNET_PACKAGE="\"$(dpkg-query -W -f '${Version}' libknet-dev)\"" knet-stream.c -lknet -o bin/knet-stream.new
+  mv bin/knet-stream.new bin/knet-stream
+  bin/knet-stream version
+}
+
 linux-prp() {
   need build-essential qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 util-linux
   local package kernel root=$work/root
@@ -107,10 +115,10 @@ linux-prp() {
   echo "Linux $kernel"
 }
 
-[ $# -gt 0 ] || set -- srt-group linux-prp
+[ $# -gt 0 ] || set -- srt-group knet-stream linux-prp
 for name in "$@"; do
-  case $name in srt-group | linux-prp) "$name" ;; *)
-    echo "build.sh: nothing is called '$name'; there are: srt-group, linux-prp" >&2
+  case $name in srt-group | knet-stream | linux-prp) "$name" ;; *)
+    echo "build.sh: nothing is called '$name'; there are: srt-group, knet-stream, linux-prp" >&2
     exit 2
     ;;
   esac

@@ -1,7 +1,7 @@
 /* A stream over a broadcast group of SRT, for the rows of `bumpless iprp torture` (spec/iprp-lab.md).
  *
  *   srt-group version
- *   srt-group receive PORT                             a line "NUMBER NANOSECONDS" for each message that comes
+ *   srt-group receive PORT OWN,OWN OTHER,OTHER         a line "NUMBER NANOSECONDS" for each message that comes
  *   srt-group send FROM,FROM TO,TO PORT LEN US FIRST   one for each message that is sent, with the time at which it was due;
  *                                                      numbers from FIRST on
  *
@@ -116,13 +116,13 @@ int main(int count, char **words)
         printf("SRT %u.%u.%u\n", v >> 16, (v >> 8) & 255, v & 255);
         return 0;
     }
-    if (count == 3 && !strcmp(words[1], "receive"))
+    if (count == 5 && !strcmp(words[1], "receive"))
         return receive(atoi(words[2]));
     if (count == 8 && !strcmp(words[1], "send")) {
         int len = atoi(words[5]);
         if (len >= 4 && len <= LONGEST)
             return send_all(words[2], words[3], atoi(words[4]), len, atoi(words[6]), strtoul(words[7], NULL, 10));
     }
-    fprintf(stderr, "usage: srt-group version | receive PORT | send FROM,FROM TO,TO PORT LEN US FIRST\n");
+    fprintf(stderr, "usage: srt-group version | receive PORT OWN,OWN OTHER,OTHER | send FROM,FROM TO,TO PORT LEN US FIRST\n");
     return 2;
 }

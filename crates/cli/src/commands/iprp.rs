@@ -3,6 +3,7 @@
 mod check;
 mod demo;
 mod evaluate;
+mod lab;
 mod picture;
 mod ping;
 mod rates;
@@ -14,7 +15,6 @@ mod tracert;
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::local::Local;
-use crate::output::{self, Failure, Outcome};
+use crate::output::{Failure, Outcome};
 
 /// How long a host that the daemon does not know has for showing itself.
 const SHOW: Duration = Duration::from_secs(2);
@@ -128,13 +128,4 @@ fn way(it: &Value) -> Option<Way> {
         from: address("from")?,
         to: address("to")?,
     })
-}
-
-/// Prints a result. What was seen is told, whatever becomes of the files.
-fn told(result: &str, output_failure: Option<&String>, held: bool) -> ExitCode {
-    output::print_line(result.trim_end());
-    if let Some(failure) = output_failure {
-        output::warn(failure);
-    }
-    ExitCode::from(u8::from(!held || output_failure.is_some()))
 }

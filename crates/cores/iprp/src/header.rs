@@ -25,6 +25,8 @@ pub(crate) struct Inner {
 /// Bytes that a copy has beside what it carries, at most: those of UDP over IPv6. IPv4 takes 24 less, other protocols 4
 /// less, whose ports are in what they carry.
 pub const MAX_OVERHEAD: usize = CLEAR + MAX_INNER + TAG;
+/// The same of IPv4.
+pub const MAX_OVERHEAD_IPV4: usize = MAX_OVERHEAD - 24;
 /// Bytes of a datagram that answers.
 pub const FEEDBACK_LEN: usize = CLEAR + 8 + 16 + TAG;
 

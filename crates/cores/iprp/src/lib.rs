@@ -69,7 +69,7 @@ mod window;
 pub use counters::{Arrivals, Departures, Discard, ReceiverTotals, SenderTotals};
 pub use event::{EndCause, Origin, PeerId, ReceiverEvent, SenderEvent, SessionId};
 pub use flow::{Flow, Monitored, Scope, Side, TCP, UDP, ports};
-pub use header::{FEEDBACK_LEN, MAX_OVERHEAD, is_feedback};
+pub use header::{FEEDBACK_LEN, MAX_OVERHEAD, MAX_OVERHEAD_IPV4, is_feedback};
 pub use ind::{Ind, MAX_NETWORKS, Network, Networks, NetworksError};
 pub use message::{MAX_MESSAGE, MessageError, group_of_message};
 pub use receiver::{Delivery, Feedback, Outgoing, Receiver, ReceiverSession};

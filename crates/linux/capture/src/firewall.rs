@@ -16,6 +16,8 @@ use rustix::net::netlink;
 
 use self::expression::{Expressions, QueueKind};
 pub use self::incoming::{queue_forwarded, queue_incoming};
+use crate::diversion::Marks;
+use crate::neighbours::Hop;
 use crate::netlink::{Message, Netlink, attributes};
 
 const BATCH_BEGIN: u16 = 0x10;
@@ -57,6 +59,9 @@ const INPUT: &str = "input";
 const FORWARDED: &str = "forward";
 const TO: &str = "to";
 const FROM: &str = "from";
+/// Next hops by which packets leave that are handed over.
+const DIVERTING: &str = "diverting";
+const SETS: [&str; 3] = [TO, FROM, DIVERTING];
 
 /// Which port of a packet is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +107,15 @@ pub struct Mss {
     pub v6: u16,
 }
 
+/// Datagrams of UDP that are not queued, but handed over by a [`Diversion`](crate::Diversion).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diverting {
+    /// Marks, as it knows them.
+    pub marks: Marks,
+    /// Longest datagram, UDP's header and what follows it, over IPv4 and over IPv6. Longer ones are queued.
+    pub longest: (u16, u16),
+}
+
 /// What the rules say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -113,6 +127,8 @@ pub struct Rules {
     pub watched: Vec<Watched>,
     /// What connections of watched TCP ports agree upon.
     pub mss: Mss,
+    /// What is not queued, but handed over. `None`: all is queued.
+    pub diverting: Option<Diverting>,
 }
 
 /// Why the rules could not be made.
@@ -235,6 +251,37 @@ impl Firewall {
         results
     }
 
+    /// Lets what is handed over be what would leave by these next hops, and no others: what leaves by others is queued.
+    ///
+    /// # Errors
+    /// The kernel refuses; they are what they were.
+    pub fn divert_by(&mut self, hops: &[Hop]) -> io::Result<()> {
+        let mut batch = begin();
+        for family in [IPV4, IPV6] {
+            let set = |batch: Message, kind: u16, flags: u16| {
+                batch
+                    .begin_quiet(kind, flags)
+                    .netfilter(family, 0)
+                    .text(1, &self.name)
+                    .text(2, DIVERTING)
+            };
+            // Without elements, all of them.
+            batch = set(batch, DELETE_ELEMENT, 0);
+            for (interface, address) in hops.iter().filter(|it| it.1.is_ipv4() == (family == IPV4))
+            {
+                let mut key = interface.to_ne_bytes().to_vec();
+                match address {
+                    IpAddr::V4(address) => key.extend(address.octets()),
+                    IpAddr::V6(address) => key.extend(address.octets()),
+                }
+                batch = set(batch, NEW_ELEMENT, CREATE).nested(3, |elements| {
+                    elements.nested(1, |element| element.nested(1, |it| it.attribute(1, &key)))
+                });
+            }
+        }
+        self.netlink.transact(end(batch).bytes())
+    }
+
     fn change_some(&mut self, changes: &[(Captured, bool)], results: &mut Vec<io::Result<()>>) {
         match changes {
             [(packets, true)] => results.push(self.capture(packets)),
@@ -292,9 +339,9 @@ impl Firewall {
                     .nested(4, |it| it.number(1, hook).number(2, PRIORITY as u32))
                     .text(7, "filter");
             }
-            for (place, set) in [TO, FROM].into_iter().enumerate() {
+            for (place, set) in SETS.into_iter().enumerate() {
                 // Its number in this batch.
-                let id = (2 * number + place + 1) as u32;
+                let id = (SETS.len() * number + place + 1) as u32;
                 batch = batch
                     .begin(NEW_SET, CREATE)
                     .netfilter(family, 0)
@@ -302,7 +349,7 @@ impl Firewall {
                     .text(2, set)
                     .number(3, 0)
                     .number(4, 0)
-                    .number(5, key_len(family))
+                    .number(5, key_len(set, family))
                     .number(10, id);
             }
             batch = self.rules(batch, family, rules);
@@ -321,6 +368,9 @@ impl Firewall {
         {
             let clamp = |it| Expressions(it).opening_of(watched).clamp(mss).0;
             batch = self.rule(batch, family, OUTPUT, clamp);
+        }
+        if let Some(diverting) = &rules.diverting {
+            batch = self.divert(batch, family, diverting);
         }
         for (set, side) in [(TO, Side::Destination), (FROM, Side::Source)] {
             let capture = |it| {
@@ -342,6 +392,33 @@ impl Firewall {
                     .0
             };
             batch = self.rule(batch, family, INPUT, show);
+        }
+        batch
+    }
+
+    /// What is handed over gets its mark and ends its way through the chain, before anything is queued.
+    fn divert(&self, mut batch: Message, family: u8, diverting: &Diverting) -> Message {
+        let v6 = family == IPV6;
+        let (of_v4, of_v6) = diverting.longest;
+        let longest = if v6 { of_v6 } else { of_v4 };
+        let Marks { wanted, plain, .. } = diverting.marks;
+        let as_they_are = |it| Expressions(it).marked(plain).accept().0;
+        batch = self.rule(batch, family, OUTPUT, as_they_are);
+        for (set, side) in [(TO, Side::Destination), (FROM, Side::Source)] {
+            let divert = |it| {
+                Expressions(it)
+                    .except_kept_on_host(v6)
+                    .datagrams_up_to(longest)
+                    .look_up(set, side, v6)
+                    .except_to_groups(v6)
+                    .marked(0)
+                    .of_a_socket()
+                    .leaving_by(DIVERTING, v6)
+                    .mark(wanted)
+                    .accept()
+                    .0
+            };
+            batch = self.rule(batch, family, OUTPUT, divert);
         }
         batch
     }
@@ -426,12 +503,10 @@ fn end(batch: Message) -> Message {
     batch.begin_quiet(BATCH_END, 0).netfilter(0, NF_TABLES)
 }
 
-/// Bytes of a set's key: protocol, address and port, each in words of four bytes.
-const fn key_len(family: u8) -> u32 {
-    match family {
-        IPV6 => 24,
-        _ => 12,
-    }
+/// Bytes of a set's key, all in words of four bytes: protocol, address and port; of next hops, interface and address.
+fn key_len(set: &str, family: u8) -> u32 {
+    let address = if family == IPV6 { 16 } else { 4 };
+    address + if set == DIVERTING { 4 } else { 8 }
 }
 
 fn key(packets: &Captured) -> (u8, Vec<u8>) {

@@ -4,13 +4,16 @@
 //! |---|---|
 //! | `firewall` | the host's rules that are ours, in two tables of their own: what is queued, what is shown, the MSS |
 //! | `queue` | packets that wait for a verdict (NFQUEUE): outgoing ones, or all that come in |
+//! | `diversion` | datagrams handed over by programs in the kernel, without a queue (eBPF) |
+//! | `decide` | what is decided on captured packets, by either way |
+//! | `datagram` | datagrams of UDP of which the kernel has left some work to network cards |
 //! | `sighting` | heads of incoming packets, which go on without waiting (NFLOG) |
 //! | `packet` | IP packets read, and made with their checksums |
 //! | `injector` | packets given to the host as if they had arrived |
 //! | `groups` | of which groups programs of the host are members; being one for them; packets given to members |
 //! | `ports` | UDP sockets of one port on several networks, which know on which one a datagram came |
 //! | `departures` | copies that wait for the end of a turn, so that those that go the same way leave in one call |
-//! | `interfaces` | addresses and MTUs of the host |
+//! | `interfaces`, `neighbours` | addresses and MTUs of the host; next hops that can be reached |
 //! | `rights` | what the kernel permits, and how more is granted |
 //! | `netlink` | messages to the kernel, of any of its parts |
 //!
@@ -19,11 +22,15 @@
 //! no descriptor to poll and lets children inherit the queue, which would then be a hole for packets when its owner dies.
 #![forbid(unsafe_code)]
 
+mod datagram;
+mod decide;
 mod departures;
+mod diversion;
 mod firewall;
 mod groups;
 mod injector;
 mod interfaces;
+mod neighbours;
 pub mod netlink;
 mod packet;
 mod ports;
@@ -32,16 +39,19 @@ mod rights;
 mod sighting;
 
 pub use bumpless_net_linux::capabilities::Missing;
+pub use decide::{Decide, Held, Queued, Verdict};
 pub use departures::{Departed, Departures};
+pub use diversion::{DIVERTED_MAX, Diversion, Diverted, Marks, Undiverted};
 pub use firewall::{
-    Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded, queue_incoming,
-    tables,
+    Captured, Diverting, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded,
+    queue_incoming, tables,
 };
 pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
+pub use neighbours::{Hop, Neighbour, Neighbours};
 pub use packet::{Parsed, build, hops_of, keep_on_host, parse, parse_head};
 pub use ports::{Arrived, Card, Ports, Segmentation};
-pub use queue::{Decide, Held, Queue, Queued, Verdict};
+pub use queue::Queue;
 pub use rights::{missing, remedy};
 pub use sighting::Sightings;

@@ -36,9 +36,14 @@ pub struct Netlink {
 impl Netlink {
     /// Opens a socket of this protocol; `None`: that of routes, which has the number 0.
     pub fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        Self::open_to_groups(protocol, 0)
+    }
+
+    /// The same, to which news of these groups come, a bit for each of the first 32.
+    pub fn open_to_groups(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
-        bind(&fd, &SocketAddrNetlink::new(0, 0))?;
+        bind(&fd, &SocketAddrNetlink::new(0, groups))?;
         Ok(Self { fd })
     }
 

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Protocol numbers.
 const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const UDP: u8 = 17;
 
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
-const UDP_LEN: usize = 8;
+pub(crate) const UDP_LEN: usize = 8;
 /// Where the checksum of TCP lies.
 const TCP_CHECKSUM: usize = 16;
 /// Hops of a packet that is made: it goes to this host only.
@@ -232,7 +232,7 @@ pub fn keep_on_host(packet: &mut [u8]) {
 }
 
 /// Adds the 16-bit words of `bytes`. A packet has too few of them for 32 bits to overflow.
-fn add(sum: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn add(sum: u32, bytes: &[u8]) -> u32 {
     let (words, last) = bytes.as_chunks::<2>();
     let sum = words
         .iter()
@@ -242,7 +242,7 @@ fn add(sum: u32, bytes: &[u8]) -> u32 {
 }
 
 /// The internet checksum of `bytes`, which begins with `sum` (RFC 1071).
-fn checksum(sum: u32, bytes: &[u8]) -> u16 {
+pub(crate) fn checksum(sum: u32, bytes: &[u8]) -> u16 {
     let sum = add(sum, bytes);
     let sum = (sum >> 16) + (sum & 0xFFFF);
     let sum = (sum >> 16) + (sum & 0xFFFF);

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use rustix::net::netlink;
 
+use crate::decide::{Decide, Each, Held, Queued, Release, Verdict};
 use crate::netlink::{Message, Netlink, attributes, failed, messages};
 use crate::packet::keep_on_host;
 
@@ -41,62 +42,15 @@ const BUFFER: usize = 0x1_0000 + 4096;
 /// Bytes that wait to be read: some thousand packets.
 const ROOM: usize = 8 << 20;
 
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It goes on as it is.
-    Accept,
-    /// It ends here: its copies go instead.
-    Drop,
-    /// It goes no further than to this host's own members of the group of IPv4 that it is for, as its sender wants it (`IP_MULTICAST_LOOP`).
-    /// Not for IPv6, where it leaves if its sender does not want it looped back: see [`crate::MemberInjector`].
-    ///
-    /// **Only where this host has been a member on the packet's interface since before it was sent** ([`crate::Joins`]):
-    /// the kernel would let it leave otherwise.
-    Keep,
-}
-
-/// A packet that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queued<'a> {
-    /// Its number in the queue.
-    pub id: u32,
-    /// All of it.
-    pub bytes: &'a [u8],
-    /// The kernel's number of the interface by which it would leave; 0 for one that comes in.
-    pub out: u32,
-}
-
-/// What decides on packets that wait.
-pub trait Decide {
-    /// On one packet. Of those before it whose verdict was [`Verdict::Drop`], `held` can still let some go on.
-    fn decide(&mut self, packet: Queued<'_>, held: Held<'_>) -> Verdict;
-
-    /// All that were there have been decided on, and what is not let go on after all is dropped when this returns.
-    fn end(&mut self, held: Held<'_>);
-}
-
-/// One packet after the other.
-struct Each<F>(F);
-
-impl<F: FnMut(Queued<'_>) -> Verdict> Decide for Each<F> {
-    fn decide(&mut self, packet: Queued<'_>, _: Held<'_>) -> Verdict {
-        self.0(packet)
-    }
-
-    fn end(&mut self, _: Held<'_>) {}
-}
-
-/// Packets of a turn that are to be dropped at its end.
-#[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+/// Lets packets of a turn go on that are to be dropped at its end.
+#[derive(Debug)]
+struct Releasing<'a> {
     netlink: &'a Netlink,
     queue: u16,
 }
 
-impl Held<'_> {
-    /// Lets a packet go on after all.
-    pub fn release(&self, id: u32) {
+impl Release for Releasing<'_> {
+    fn release(&self, id: u32) {
         tell(self.netlink, VERDICT, (self.queue, 1), id);
     }
 }
@@ -197,10 +151,11 @@ impl Queue {
     /// # Errors
     /// As [`Self::drain`].
     pub fn drain_by(&mut self, max: usize, mut decide: impl Decide) -> io::Result<usize> {
-        let held = Held {
+        let releasing = Releasing {
             netlink: &self.netlink,
             queue: self.number,
         };
+        let held = Held::of(&releasing);
         let (mut count, mut dropped) = (0, None);
         let result = loop {
             if count >= max {

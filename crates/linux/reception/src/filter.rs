@@ -5,10 +5,11 @@ use std::fmt;
 use std::io;
 
 use bumpless_base::Instant;
+use bumpless_bpf::{
+    Instruction, Link, Map, MapKind, Mode, Program, Purpose, interface_number, now,
+};
 use bumpless_guard::{Flow, FlowId, Guard, Rate, Setup, SetupError, Terms};
 
-use crate::assembler::Instruction;
-use crate::kernel::{self, Link, Map, MapKind, Mode, Program};
 use crate::layout::{
     BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, Shapes,
     budget,
@@ -17,6 +18,9 @@ use crate::program::{Maps, drop_all, pass_all, program};
 
 /// The first kernel with what the program uses: links of interfaces, the coarse clock, exchanging words.
 const OLDEST: &str = "5.12";
+
+/// The kernel's name of our programs and maps, as `bpftool` and others show it.
+const NAME: &str = "bumpless_guard";
 
 /// Patterns with an address that a flow which comes later has at most.
 const PATTERNS_IN_ROOM: usize = 4;
@@ -98,6 +102,11 @@ struct MapSet {
     senders: Map,
 }
 
+/// Has the kernel verify and keep a program.
+fn load(code: &[Instruction]) -> io::Result<Program> {
+    Program::load(NAME, Purpose::Driver, code)
+}
+
 impl Filter {
     /// A filter that decides as `bumpless_guard` does with this setup; priorities, and queue lengths but zero, mean nothing to it.
     ///
@@ -129,8 +138,7 @@ impl Filter {
             _ => Shapes::ALL,
         };
         let code = program(layout.registered, shapes, maps.numbers());
-        let program =
-            Program::load(&code).map_err(|error| classified("load the program", error))?;
+        let program = load(&code).map_err(|error| classified("load the program", error))?;
         Ok(Self {
             program,
             maps,
@@ -185,7 +193,7 @@ impl Filter {
     }
 
     fn without_maps(code: &[Instruction]) -> Result<Self, LoadError> {
-        let program = Program::load(code).map_err(|error| classified("load the program", error))?;
+        let program = load(code).map_err(|error| classified("load the program", error))?;
         Ok(Self {
             program,
             ..Self::new(&Setup::closed(2))?
@@ -221,7 +229,7 @@ impl Filter {
     /// # Errors
     /// The kernel's.
     pub fn arrive(&self, frame: &[u8], count: u32, interface: &str) -> io::Result<()> {
-        let number = kernel::interface_number(interface);
+        let number = interface_number(interface);
         let number = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))?;
         self.program.arrive(frame, count, number)
     }
@@ -241,10 +249,11 @@ impl MapSet {
     fn new(layout: &Layout, room: usize) -> io::Result<Self> {
         let flows = layout.flows();
         Ok(Self {
-            budgets: Map::new(MapKind::Array, 4, BUDGET_LEN, flows)?,
-            counts: Map::new(MapKind::ArrayPerProcessor, 4, COUNTS_LEN, flows)?,
-            ports: Map::new(MapKind::Array, 4, PORTS_LEN, 1)?,
+            budgets: Map::new(NAME, MapKind::Array, 4, BUDGET_LEN, flows)?,
+            counts: Map::new(NAME, MapKind::ArrayPerProcessor, 4, COUNTS_LEN, flows)?,
+            ports: Map::new(NAME, MapKind::Array, 4, PORTS_LEN, 1)?,
             senders: Map::new(
+                NAME,
                 MapKind::Hash,
                 KEY_LEN,
                 4,
@@ -263,7 +272,7 @@ impl MapSet {
     }
 
     fn fill(&self, layout: &Layout) -> io::Result<()> {
-        for (at, budget) in (0u32..).zip(layout.budgets(kernel::now())) {
+        for (at, budget) in (0u32..).zip(layout.budgets(now())) {
             self.budgets.put(&at.to_ne_bytes(), &budget)?;
         }
         self.ports.put(&[0; 4], &layout.ports)?;
@@ -281,7 +290,7 @@ impl MapSet {
                 self.senders.remove(key)?;
             }
         }
-        self.budgets.put(&number, &budget(terms, kernel::now()))?;
+        self.budgets.put(&number, &budget(terms, now()))?;
         self.counts
             .put(&number, &vec![0; self.counts.value_len()])?;
         for (key, flow) in &to.senders {

@@ -6,19 +6,15 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `assembler` | instructions of the kernel's virtual machine |
 //! | `layout` | what program and process share, from the setup of a guard |
 //! | `program` | the program at the driver |
-//! | `kernel` | the kernel's interface to programs and maps |
 //! | `filter` | a program with its maps, for one interface |
 //! | `named` | flows with names and budgets for the rest, as a setup |
 //! | `occupant` | who else has a program on an interface |
 //! | `rights` | what the kernel permits, and how more is granted |
 //! | `reception` | filters on a host's interfaces for as long as the process lives |
 
-mod assembler;
 mod filter;
-mod kernel;
 mod layout;
 mod named;
 mod occupant;
@@ -26,9 +22,9 @@ mod program;
 mod reception;
 mod rights;
 
+pub use bumpless_bpf::{Link, Mode};
 pub use bumpless_net_linux::capabilities::Missing;
 pub use filter::{Counts, Filter, LoadError};
-pub use kernel::{Link, Mode};
 pub use layout::{CAPACITY_MAX, PERIOD_MIN};
 pub use named::{NamedFlow, Rest, name_of_rest, rates, setup, terms_of};
 pub use occupant::Occupant;

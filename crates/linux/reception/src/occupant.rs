@@ -6,8 +6,6 @@ use std::io;
 
 use bumpless_capture::netlink::{Message, Netlink, attributes};
 
-use crate::kernel;
-
 const GET_LINK: u16 = 18;
 const NEW_LINK: u16 = 16;
 const DUMP: u16 = 0x300;
@@ -67,7 +65,7 @@ pub fn occupant(interface: u32) -> io::Result<Option<Occupant>> {
     })?;
     Ok(found.map(|program| Occupant {
         program,
-        name: kernel::program_name(program).unwrap_or_default(),
+        name: bumpless_bpf::program_name(program).unwrap_or_default(),
         processes: holders(program),
     }))
 }

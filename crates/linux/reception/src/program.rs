@@ -6,8 +6,8 @@
 mod classify;
 mod decide;
 
-use crate::assembler::{Assembler, Instruction, Label};
 use crate::layout::Shapes;
+use bumpless_bpf::{Assembler, Instruction, Label};
 
 /// What the kernel does with a frame (`enum xdp_action`).
 const DROP: i32 = 1;
@@ -69,7 +69,7 @@ pub fn drop_all() -> Vec<Instruction> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assembler::longest_way;
+    use bumpless_bpf::longest_way;
 
     const MAPS: Maps = Maps {
         budgets: 3,

@@ -10,9 +10,9 @@ use bumpless_guard::{Flow, FlowId, Setup};
 use bumpless_net_linux::capabilities::Missing;
 
 use crate::filter::{Counts, Filter, LoadError};
-use crate::kernel::{Link, Mode, interface_number};
 use crate::occupant::{Occupant, occupant};
 use crate::rights::{missing, remedy};
+use bumpless_bpf::{Link, Mode, interface_number};
 pub use change::Wanted;
 
 /// Why a filter is not on an interface.

@@ -44,8 +44,19 @@ pub struct Host {
     pub data_port: u16,
     /// Number of the kernel's queue for outgoing packets, and of its group for incoming ones.
     pub queue: u16,
+    /// How outgoing packets are captured.
+    pub capture: Capture,
     /// Path of the socket for status; `None`: the usual one.
     pub socket: Option<PathBuf>,
+}
+
+/// How outgoing packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// By the kernel's queue.
+    Queue,
+    /// Datagrams by the ring, where the host has it.
+    Ring,
 }
 
 /// What protects messages between hosts.

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use crate::agreements::Agreements;
 use crate::closed::{Closed, FRAME_MAX, Kind, Outgoing, Received, Refused};
 use crate::config::Config;
+use crate::diverting::Ways;
 use crate::event::{self, Log};
 use crate::exchange::{LENGTH, ToControl, ToData};
 use crate::groups::GroupChannels;
@@ -73,6 +74,8 @@ pub struct ControlPlane {
     pub agreements: Option<Agreements>,
     pub ports: Ports,
     pub firewall: Option<Firewall>,
+    /// By which way captured packets come.
+    pub ways: Ways,
     pub root: Root,
     pub inbox: Consumer<ToControl>,
     pub outbox: Producer<ToData>,
@@ -143,6 +146,7 @@ impl ControlPlane {
                 self.answer(now, request, reply);
             }
             self.ping(now);
+            self.follow_next_hops(now);
             self.follow_sessions(now);
             self.follow_members(now);
             self.expire_groups(now);
@@ -178,7 +182,9 @@ impl ControlPlane {
     }
 
     fn poller(&self) -> Poller {
-        let descriptors: Vec<RawFd> = self.ports.descriptors().collect();
+        // News of next hops wake this thread; each turn looks at them.
+        let ports = self.ports.descriptors();
+        let descriptors: Vec<RawFd> = ports.chain(self.ways.news()).collect();
         Poller::new(&descriptors, self.waker.clone())
     }
 
@@ -331,6 +337,7 @@ impl ControlPlane {
                     uptime_s: now.since(self.state.started).as_secs_f64(),
                     refused: &self.state.refused,
                     troubles: &troubles,
+                    capture: self.ways.status(),
                     groups: self.members.status(&self.attachments),
                     security: self.agreements.as_ref().map(Agreements::status),
                 };

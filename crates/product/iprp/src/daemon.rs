@@ -29,6 +29,7 @@ use crate::closed::{Channels, Closed};
 use crate::config::Config;
 use crate::control_plane::{Asked, ControlPlane, Signals, State};
 use crate::data_plane::{Buffers, DataPlane, KnownMembers, Outgoing};
+use crate::diverting::Ways;
 use crate::event::Log;
 use crate::exchange::LENGTH;
 use crate::groups::{GroupChannels, GroupKeys};
@@ -193,13 +194,15 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let (waker, control) = (wakers()?, wakers()?);
     let (channels, agreements) = channels(trust, &config, (&attachments, &control))?;
     let log = Log::start(options.json).map_err(system("start the log's thread"))?;
+    let (ways, diverted) = Ways::open(config.host.capture, seed()?);
     // Last: from here on packets can be captured.
-    let firewall =
-        Firewall::install(TABLE, &rules(&config, &attachments)).map_err(RunError::Firewall)?;
+    let rules = rules(&config, &attachments, &ways);
+    let firewall = Firewall::install(TABLE, &rules).map_err(RunError::Firewall)?;
     let data_plane = DataPlane {
         sender,
         receiver,
         queue,
+        diverted,
         sightings,
         injector,
         attached: Box::new(attached),
@@ -226,7 +229,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         .name("data plane".into())
         .spawn(move || data_plane.run())
         .map_err(system("start the data plane's thread"))?;
-    say_start(&log, &config, &attachments);
+    say_start(&log, &config, &attachments, &ways);
     let origin = (seed()?, seed()?);
     let control_plane = ControlPlane {
         file: file.to_owned(),
@@ -238,6 +241,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         attachments,
         ports,
         firewall: Some(firewall),
+        ways,
         root,
         inbox: from_data,
         outbox: to_data,
@@ -283,17 +287,18 @@ fn channels(
     Ok((Channels::each(), Some(started)))
 }
 
-fn say_start(log: &Log, config: &Config, attachments: &[Attachment]) {
+fn say_start(log: &Log, config: &Config, attachments: &[Attachment], ways: &Ways) {
     let shown: Vec<_> = attachments
         .iter()
         .map(|it| format!("{} ({}, ind {})", it.address, it.interface, it.ind.get()))
         .collect();
     let words = format!(
-        "runs on {}; {} monitored; control port {}, data port {}",
+        "runs on {}; {} monitored; control port {}, data port {}; {}",
         shown.join(", "),
         config.monitors.len(),
         config.host.control_port,
-        config.host.data_port
+        config.host.data_port,
+        ways.words()
     );
     log.say("started", serde_json::json!({"networks": shown}), &words);
 }

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_capture::{Injector, Parsed, Queue, Sightings};
+use bumpless_capture::{Diverted, Injector, Parsed, Queue, Sightings};
 use bumpless_iprp::{
     Copy, FEEDBACK_LEN, Flow, Mode, Monitored, Receiver, Scope, Sender, SenderEvent,
 };
@@ -42,11 +42,20 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// After so long it is tried again to tell what the other thread had no room for.
 const AGAIN: Duration = Duration::from_millis(1);
 
+/// How captured packets came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    ByQueue,
+    ByRing,
+}
+
 /// What the thread owns.
 pub struct DataPlane {
     pub sender: Sender<RingSuite>,
     pub receiver: Receiver<RingSuite>,
     pub queue: Queue,
+    /// What comes by another way than the queue.
+    pub diverted: Option<Diverted>,
     pub sightings: Sightings,
     pub injector: Injector,
     pub attached: Box<Attached>,
@@ -101,9 +110,14 @@ impl DataPlane {
             let now = Clock.now();
             let ready = ready.unwrap_or_default();
             if ready.contains(0) {
-                self.send_captured(now);
+                self.send_captured(now, Came::ByQueue);
             }
-            for place in (0..self.attached.ports.len()).filter(|at| ready.contains(at + 2)) {
+            // As the poller has them.
+            let first = 2 + usize::from(self.diverted.is_some());
+            if first > 2 && ready.contains(2) {
+                self.send_captured(now, Came::ByRing);
+            }
+            for place in (0..self.attached.ports.len()).filter(|at| ready.contains(at + first)) {
                 self.receive(now, place);
             }
             if ready.contains(1) {
@@ -161,10 +175,9 @@ impl DataPlane {
 
     fn poller(&self) -> Poller {
         let own = [self.queue.as_raw_fd(), self.sightings.as_raw_fd()];
-        let all: Vec<RawFd> = own
-            .into_iter()
-            .chain(self.attached.ports.descriptors())
-            .collect();
+        let diverted = self.diverted.as_ref().map(AsRawFd::as_raw_fd);
+        let ports = self.attached.ports.descriptors();
+        let all: Vec<RawFd> = own.into_iter().chain(diverted).chain(ports).collect();
         Poller::new(&all, self.waker.clone())
     }
 
@@ -200,8 +213,8 @@ impl DataPlane {
         }
     }
 
-    /// Captured packets leave as copies.
-    fn send_captured(&mut self, now: Instant) {
+    /// Captured packets that came so leave as copies.
+    fn send_captured(&mut self, now: Instant, came: Came) {
         let room = self.attached.room.min(self.buffers.copy.len());
         let turn = Turn {
             now,
@@ -215,11 +228,17 @@ impl DataPlane {
             copy: &mut self.buffers.copy[..room],
             packet: &mut self.buffers.packet,
         };
-        let result = self.queue.drain_by(BURST, turn);
-        match result {
-            Ok(count) if count < BURST => self.members.drained(now),
-            Ok(_) => {}
-            Err(_) => self.passed.overrun += 1,
+        match (came, &mut self.diverted) {
+            (Came::ByRing, Some(diverted)) => {
+                let count = diverted.drain_by(BURST, turn);
+                self.passed.captured_by_ring += count as u64;
+                self.passed.not_released = diverted.lost();
+            }
+            _ => match self.queue.drain_by(BURST, turn) {
+                Ok(count) if count < BURST => self.members.drained(now),
+                Ok(_) => {}
+                Err(_) => self.passed.overrun += 1,
+            },
         }
         self.pass_events();
     }

@@ -12,6 +12,7 @@ use bumpless_iprp::{MAX_OVERHEAD, Mode, Monitored, Network, Networks, Side};
 
 use crate::closed;
 use crate::config::Config;
+use crate::diverting::Ways;
 use crate::exchange::Attached;
 use crate::networks::{Attachment, Names, attachments};
 
@@ -94,8 +95,9 @@ fn room(attachments: &[Attachment]) -> usize {
 }
 
 /// The firewall's rules for this file and these networks.
-pub fn rules(config: &Config, attachments: &[Attachment]) -> Rules {
-    let longest = room(attachments).saturating_sub(MAX_OVERHEAD + TCP_HEADER);
+pub fn rules(config: &Config, attachments: &[Attachment], ways: &Ways) -> Rules {
+    let room = room(attachments);
+    let longest = room.saturating_sub(MAX_OVERHEAD + TCP_HEADER);
     // The least that every host takes (RFC 9293, 3.7.1).
     let mss = u16::try_from(longest.max(536)).unwrap_or(u16::MAX);
     Rules {
@@ -103,6 +105,7 @@ pub fn rules(config: &Config, attachments: &[Attachment]) -> Rules {
         group: config.host.queue,
         watched: config.watched().iter().map(watched).collect(),
         mss: Mss { v4: mss, v6: mss },
+        diverting: ways.for_rules(room),
     }
 }
 

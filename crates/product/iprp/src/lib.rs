@@ -11,6 +11,7 @@
 //! | `agreements` | keys that hosts with certificates agree on, by TLS |
 //! | `groups`, `members` | what a group's hosts share; of which groups programs of this host are members |
 //! | `data_plane` | the thread on which packets pass |
+//! | `diverting` | whether captured datagrams come by a ring in the kernel, or all by the queue |
 //! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
 //! | `daemon` | the parts put together; starting, changing, ending |
 //! | `route`, `tracert` | the hops to another host on each network |
@@ -24,6 +25,7 @@ mod config;
 mod control_plane;
 mod daemon;
 mod data_plane;
+mod diverting;
 mod event;
 mod exchange;
 mod groups;

@@ -14,6 +14,10 @@ use bumpless_secure::RingSuite;
 pub struct Passed {
     /// Packets that were captured.
     pub captured: u64,
+    /// Those among them that came by the ring.
+    pub captured_by_ring: u64,
+    /// Those that were to go on as they were, and that the host did not take.
+    pub not_released: u64,
     /// Those that went on as they were since every copy was refused by the system.
     pub no_copy_left: u64,
     /// Captured packets that could not be read: fragments, extension headers.

@@ -20,6 +20,8 @@ pub struct Surroundings<'a> {
     pub refused: &'a BTreeMap<String, u64>,
     /// What is wrong at present, a sentence each.
     pub troubles: &'a [String],
+    /// By which way captured packets come.
+    pub capture: Value,
     /// Groups of the file, and who is in them.
     pub groups: Vec<Value>,
     /// Sessions, if hosts have certificates.
@@ -38,18 +40,21 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
         "schema": "bumpless.iprp.status/1",
         "pid": std::process::id(),
         "uptime_s": around.uptime_s,
+        "capture": around.capture,
         "networks": networks(snapshot, around),
         "sending": snapshot.sending.iter().map(sending).collect::<Vec<_>>(),
         "receiving": snapshot.receiving.iter().map(receiving).collect::<Vec<_>>(),
         "groups": around.groups,
         "counters": {
             "captured": snapshot.passed.captured,
+            "captured_by_ring": snapshot.passed.captured_by_ring,
             "replicated": sender.replicated,
             "copies": sender.copies,
             "unreplicated": sender.unreplicated,
             "suspended": sender.suspended,
             "too_long": sender.too_long,
             "unreadable": snapshot.passed.unreadable,
+            "not_released": snapshot.passed.not_released,
             "no_copy_left": snapshot.passed.no_copy_left,
             "run_too_long": snapshot.passed.run_too_long,
             "delivered": receiver.delivered,
@@ -263,6 +268,7 @@ mod tests {
                 uptime_s: 1.0,
                 refused: &BTreeMap::new(),
                 troubles: &[],
+                capture: Value::Null,
                 groups: Vec::new(),
                 security: None,
             };

@@ -1,13 +1,12 @@
 //! `bumpless iprp evaluate`: the paper's tables and figure, measured here.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bumpless_lab::iprp::evaluate::{Plan, evaluate};
 use clap::Args;
 
+use super::lab::{self, Form, Kept};
 use crate::output::{Failure, Outcome};
-use crate::stop;
 
 /// Measure losses, delays and cost as the paper does (its tables III and IV, figure 5), with its figures beside
 ///
@@ -35,50 +34,36 @@ pub struct Evaluate {
     /// How long each program of others runs (iperf3, RTP of GStreamer, C37.118, Modbus TCP, a multicast stream), seconds; 0: leave them out
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=600))]
     traffic_seconds: u64,
-    /// Draw losses and delays from this
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Keep everything here: run.json with raw data, tables.txt, report.html
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the result as JSON (schema bumpless.iprp.evaluate/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    form: Form,
 }
 
 impl Evaluate {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let json = self.json;
-        self.execute().map_err(|failure| failure.in_json(json))
-    }
-
-    fn execute(self) -> Outcome {
-        let binary = std::env::current_exe().map_err(|error| {
-            Failure::refused(format_args!("cannot find this program's own file: {error}"))
-        })?;
-        let plan = Plan {
-            binary,
-            scenarios: self.scenarios.iter().copied().map(usize::from).collect(),
-            flows: self.flows.into(),
-            length: Duration::from_secs(self.seconds),
-            cpu_sessions: (self.cost_seconds > 0).then_some(self.cost_sessions.into()),
-            cpu_length: Duration::from_secs(self.cost_seconds),
-            traffic_length: (self.traffic_seconds > 0)
-                .then(|| Duration::from_secs(self.traffic_seconds)),
-            seed: self.seed,
-            output: self.output,
-            stop: stop::stop_flag()?,
-        };
-        let evaluated = evaluate(&plan).map_err(Failure::refused)?;
-        let told = match self.json {
-            true => evaluated.json.to_string(),
-            false => evaluated.text,
-        };
-        Ok(super::told(
-            &told,
-            evaluated.output_failure.as_ref(),
-            evaluated.held,
-        ))
+        self.form.tell(|means| {
+            let plan = Plan {
+                binary: means.binary,
+                scenarios: self.scenarios.iter().copied().map(usize::from).collect(),
+                flows: self.flows.into(),
+                length: Duration::from_secs(self.seconds),
+                cpu_sessions: (self.cost_seconds > 0).then_some(self.cost_sessions.into()),
+                cpu_length: Duration::from_secs(self.cost_seconds),
+                traffic_length: (self.traffic_seconds > 0)
+                    .then(|| Duration::from_secs(self.traffic_seconds)),
+                seed: self.kept.seed,
+                output: self.kept.output.clone(),
+                stop: means.stop,
+            };
+            let evaluated = evaluate(&plan).map_err(Failure::refused)?;
+            Ok(lab::Result {
+                json: evaluated.json,
+                text: evaluated.text,
+                failure: evaluated.output_failure,
+                held: evaluated.held,
+            })
+        })
     }
 }

@@ -23,6 +23,7 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
             }
         ));
     }
+    lines.push(capture(&status["capture"]));
     lines.extend(security(&status["security"]));
     lines.extend(list(&status["groups"]).iter().map(group));
     lines.extend(sending(status));
@@ -37,6 +38,17 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
     ));
     lines.extend(weaknesses(status));
     lines
+}
+
+/// By which way captured packets come.
+fn capture(capture: &Value) -> String {
+    match capture["why_not_ring"].as_str() {
+        Some(why) => format!("  captures by a queue: {why}"),
+        None => format!(
+            "  captures datagrams by a ring in the kernel, all else by a queue; {} left as they were since the ring was full",
+            count(capture, "passed_by")
+        ),
+    }
 }
 
 /// With which hosts there are sessions, if they have certificates.

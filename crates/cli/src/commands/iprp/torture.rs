@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use bumpless_lab::iprp::torture::{TortureOptions, names, torture};
 use clap::Args;
 
+use super::lab::{self, Form, Kept};
 use crate::output::{Failure, Outcome};
-use crate::stop;
 
 const REPETITIONS: u32 = 3;
 
@@ -27,31 +27,43 @@ pub struct Torture {
     /// A short run of the most telling cases, under a minute
     #[arg(long)]
     quick: bool,
-    /// Draw losses and delays from this
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// The folder with programs of others (bench/peers/iprp/build.sh)
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// Keep everything here: run.json with raw data, tables.txt, report.html
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    /// Print the result as JSON (schema bumpless.iprp.torture/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    form: Form,
 }
 
 impl Torture {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let json = self.json;
-        self.execute().map_err(|failure| failure.in_json(json))
+        self.form.tell(|means| {
+            self.refuse_what_is_not_there()?;
+            let options = TortureOptions {
+                binary: means.binary,
+                cases: self.cases.clone(),
+                repetitions: self
+                    .repetitions
+                    .unwrap_or(if self.quick { 1 } else { REPETITIONS }),
+                quick: self.quick,
+                seed: self.kept.seed,
+                peers: self.peers.clone(),
+                output: self.kept.output.clone(),
+                stop: means.stop,
+            };
+            let tortured = torture(&options).map_err(Failure::refused)?;
+            Ok(lab::Result {
+                json: tortured.json,
+                text: tortured.text,
+                failure: tortured.output_failure,
+                held: tortured.held,
+            })
+        })
     }
 
-    fn execute(self) -> Outcome {
-        let binary = std::env::current_exe().map_err(|error| {
-            Failure::refused(format_args!("cannot find this program's own file: {error}"))
-        })?;
+    fn refuse_what_is_not_there(&self) -> Result<(), Failure> {
         let names = names();
         let is_known = |case: &&String| names.iter().any(|name| name.starts_with(case.as_str()));
         if let Some(unknown) = self.cases.iter().find(|case| !is_known(case)) {
@@ -66,27 +78,6 @@ impl Torture {
                 folder.display()
             )));
         }
-        let options = TortureOptions {
-            binary,
-            cases: self.cases,
-            repetitions: self
-                .repetitions
-                .unwrap_or(if self.quick { 1 } else { REPETITIONS }),
-            quick: self.quick,
-            seed: self.seed,
-            peers: self.peers,
-            output: self.output,
-            stop: stop::stop_flag()?,
-        };
-        let tortured = torture(&options).map_err(Failure::refused)?;
-        let told = match self.json {
-            true => tortured.json.to_string(),
-            false => tortured.text,
-        };
-        Ok(super::told(
-            &told,
-            tortured.output_failure.as_ref(),
-            tortured.held,
-        ))
+        Ok(())
     }
 }

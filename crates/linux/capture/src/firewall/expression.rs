@@ -6,9 +6,15 @@ use crate::sighting::SNAPSHOT;
 
 /// TCP's protocol number.
 pub const TCP: u8 = 6;
+/// UDP's.
+const UDP: u8 = 17;
 
 /// Registers of four bytes; the first one is also the first of those of sixteen.
 const REGISTER: u32 = 8;
+
+/// Where a verdict stands, and the one that ends a packet's way through a chain.
+const VERDICT: u32 = 0;
+const ACCEPT: u32 = 1;
 
 const NETWORK: u32 = 1;
 const TRANSPORT: u32 = 2;
@@ -18,12 +24,18 @@ const UNEQUAL: u32 = 1;
 const AT_MOST: u32 = 3;
 const AT_LEAST: u32 = 5;
 
+const META_MARK: u32 = 3;
 const META_INTERFACE: u32 = 4;
+const META_INTERFACE_OUT: u32 = 5;
+const META_USER: u32 = 10;
+const NEXT_HOP_V4: u32 = 1;
+const NEXT_HOP_V6: u32 = 2;
 const META_PROTOCOL: u32 = 16;
 
 /// The loopback device has this number in every network namespace, in the machine's byte order.
 const LOOPBACK: u32 = 1;
 
+const UDP_LENGTH: u32 = 4;
 const TCP_FLAGS: u32 = 13;
 const SYN: u8 = 2;
 /// TCP's option for the longest segment (RFC 9293, 3.7.1).
@@ -92,6 +104,56 @@ impl Expressions {
     pub fn except_kept_on_host(self, v6: bool) -> Self {
         let at = if v6 { 7 } else { 8 };
         self.load(NETWORK, at, 1, REGISTER).compare(UNEQUAL, &[0])
+    }
+
+    /// Datagrams of UDP that are not longer than this, their header included.
+    pub fn datagrams_up_to(self, longest: u16) -> Self {
+        self.protocol(UDP)
+            .load(TRANSPORT, UDP_LENGTH, 2, REGISTER)
+            .compare(AT_MOST, &longest.to_be_bytes())
+    }
+
+    /// Packets to one host.
+    pub fn except_to_groups(self, v6: bool) -> Self {
+        let (at, last) = if v6 { (24, 0xFE) } else { (16, 223) };
+        self.load(NETWORK, at, 1, REGISTER)
+            .compare(AT_MOST, &[last])
+    }
+
+    /// Packets with this mark.
+    pub fn marked(self, mark: u32) -> Self {
+        self.meta(META_MARK, REGISTER)
+            .compare(EQUAL, &mark.to_ne_bytes())
+    }
+
+    /// Packets that a socket of a process has sent: the others, such as a tunnel's, have no user.
+    pub fn of_a_socket(self) -> Self {
+        self.meta(META_USER, REGISTER)
+    }
+
+    /// Packets that would leave by an interface and a next hop in `set`.
+    pub fn leaving_by(self, set: &str, v6: bool) -> Self {
+        let next_hop = if v6 { NEXT_HOP_V6 } else { NEXT_HOP_V4 };
+        self.meta(META_INTERFACE_OUT, REGISTER)
+            .add("rt", |it| it.number(1, REGISTER + 1).number(2, next_hop))
+            .add("lookup", |it| it.text(1, set).number(2, REGISTER))
+    }
+
+    /// Gives packets a mark.
+    pub fn mark(self, mark: u32) -> Self {
+        self.add("immediate", |it| {
+            it.number(1, REGISTER)
+                .nested(2, |it| it.attribute(1, &mark.to_ne_bytes()))
+        })
+        .add("meta", |it| it.number(3, REGISTER).number(2, META_MARK))
+    }
+
+    /// Ends the packets' way through this chain: they go on.
+    pub fn accept(self) -> Self {
+        self.add("immediate", |it| {
+            it.number(1, VERDICT)
+                .nested(2, |it| it.nested(2, |it| it.number(1, ACCEPT)))
+        })
     }
 
     /// Incoming packets that are watched.

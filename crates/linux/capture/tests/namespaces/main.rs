@@ -1,9 +1,11 @@
 //! Two hosts as network namespaces of one thread, joined by two cables: what is captured, shown, given back, and what is
 //! left when a process ends.
 
+#[path = "../hosts/mod.rs"]
+mod hosts;
+
 mod given_back;
 mod groups;
-mod hosts;
 mod queue;
 mod watched;
 

@@ -6,12 +6,12 @@
 use bumpless_guard::MAX_EXTENSIONS;
 
 use super::{Maps, Ways};
-use crate::assembler::{
-    Assembler, Condition::*, Helper, Label, Operation::*, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9,
-    Register, STACK, Size,
-};
 use crate::layout::{
     ANSWERS, ECHO, FLOW, HAS_ANSWERS, HAS_PORT_FROM, KEY_LEN, PORT_FROM, Shapes, TCP_BIT, V6_BIT,
+};
+use bumpless_bpf::{
+    Assembler, Condition::*, Helper, Label, Operation::*, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9,
+    Register, STACK, Size,
 };
 
 /// The frame's first byte.

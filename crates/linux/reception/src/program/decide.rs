@@ -1,11 +1,11 @@
 //! Whether a flow's budget covers a frame, as `bumpless_guard`'s deferrable server has it (V-14, V-51).
 
 use super::{DROP, Maps, PASS, Ways};
-use crate::assembler::{
+use crate::layout::{Cause, USED_BITS, USED_MAX, budget};
+use bumpless_bpf::{
     Assembler, Condition::*, Helper, Label, Operation::*, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9,
     STACK, Size,
 };
-use crate::layout::{Cause, USED_BITS, USED_MAX, budget};
 
 /// Where the number of the flow is put for the kernel.
 const INDEX: i16 = -4;

@@ -41,6 +41,7 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             control_port: file.control_port?,
             data_port: file.data_port?,
             queue: file.queue?,
+            capture: file.capture?,
             socket: file.socket.clone()?.map(PathBuf::from),
         },
         security: security?,

@@ -8,6 +8,7 @@ use bumpless_config::reading::{
 };
 use bumpless_iprp::{Mode, TCP, UDP};
 
+use super::Capture;
 use super::prefix::Prefix;
 use super::shapes::{AddressPrefix, GroupAddress, HOSTS, NamePattern, PATHS};
 
@@ -38,6 +39,7 @@ const LOST: Whole = Whole {
 const IND: Whole = Whole { min: 0, max: 15 };
 const PROTOCOLS: Choice<u8> = Choice(&[("udp", UDP), ("tcp", TCP)]);
 const MODES: Choice<Mode> = Choice(&[("redundant", Mode::Redundant), ("standby", Mode::Standby)]);
+const CAPTURES: Choice<Capture> = Choice(&[("queue", Capture::Queue), ("ring", Capture::Ring)]);
 const WAYS: Choice<Way> = Choice(&[("both", Way::Both), ("to", Way::To), ("from", Way::From)]);
 
 /// Which packets of a monitored port are meant.
@@ -89,6 +91,15 @@ const HOST: SectionInfo = SectionInfo {
             Presence::Default("4760"),
             "Number of the kernel's queue for outgoing packets (NFQUEUE) and of its group for the heads of incoming ones (NFLOG). \
              Another one is needed only where another program has it."
+        ),
+        field!(
+            "capture",
+            "none",
+            CAPTURES,
+            Presence::Default("\"queue\""),
+            "How outgoing packets are captured: `queue`, by the kernel's queue; `ring`, datagrams by programs in the kernel where it has them \
+             (Linux 6.6, cgroup2, CAP_BPF), which takes less of a processor, and all others by the queue. The ring is not for hosts \
+             that translate the addresses of their own packets (NAT), encrypt them (IPsec), route by their source or mark them."
         ),
         field!(
             "socket",
@@ -302,6 +313,7 @@ pub struct File {
     pub control_port: Option<u16>,
     pub data_port: Option<u16>,
     pub queue: Option<u16>,
+    pub capture: Option<Capture>,
     pub socket: Option<Option<String>>,
     pub certificates: Option<Option<String>>,
     pub peers: Option<Option<Vec<String>>>,
@@ -354,6 +366,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
     let control_port = small(host.or_default("control_port", &PORT, "4760"));
     let data_port = small(host.or_default("data_port", &PORT, "4761"));
     let queue = small(host.or_default("queue", &PORT, "4760"));
+    let capture = host.or_default("capture", &CAPTURES, "\"queue\"");
     let socket = host.optional("socket", &SOCKET);
     let host_place = host.finish(&HOST, &SECTIONS);
     let mut security = once(reader, root, &SECURITY);
@@ -374,6 +387,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         control_port,
         data_port,
         queue,
+        capture,
         socket,
         certificates,
         peers,

@@ -60,7 +60,7 @@ impl ControlPlane {
             }
         };
         let before = std::mem::replace(&mut self.config, config);
-        let rules = host::rules(&self.config, &attachments);
+        let rules = host::rules(&self.config, &attachments, &self.ways);
         let replaced = self
             .firewall
             .as_mut()
@@ -72,7 +72,7 @@ impl ControlPlane {
         }
         if let Err(error) = self.renew_groups(now, secrets) {
             self.config = before;
-            let rules = host::rules(&self.config, &self.attachments);
+            let rules = host::rules(&self.config, &self.attachments, &self.ways);
             // They were in force until a moment ago.
             if let Some(firewall) = &mut self.firewall {
                 let _ = firewall.replace(&rules);
@@ -140,15 +140,32 @@ impl ControlPlane {
         if let Some(members) = members {
             self.tell(ToData::Members(members));
         }
-        if let Some(firewall) = &mut self.firewall {
-            let rules = host::rules(&self.config, &self.attachments);
-            if let Err(error) = firewall.replace(&rules) {
-                self.trouble(
-                    "rules",
-                    format!("the firewall's rules cannot be changed: {error}"),
-                );
+        self.replace_rules();
+        true
+    }
+
+    fn replace_rules(&mut self) {
+        let Some(firewall) = &mut self.firewall else {
+            return;
+        };
+        let rules = host::rules(&self.config, &self.attachments, &self.ways);
+        match firewall.replace(&rules) {
+            Ok(()) => self.no_trouble("rules"),
+            Err(error) => {
+                let words = format!("the firewall's rules cannot be changed: {error}");
+                self.trouble("rules", words);
             }
         }
-        true
+    }
+
+    /// Looks by which next hops captured packets can leave.
+    pub fn follow_next_hops(&mut self, now: Instant) {
+        let Some(firewall) = &mut self.firewall else {
+            return;
+        };
+        match self.ways.follow(now, firewall) {
+            Ok(()) => self.no_trouble("next hops"),
+            Err(words) => self.trouble("next hops", words),
+        }
     }
 }

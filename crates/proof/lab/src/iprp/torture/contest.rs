@@ -2,8 +2,8 @@
 
 mod iprp;
 mod mptcp;
+mod program;
 mod prp;
-mod srt;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,17 +22,19 @@ const LOOK: Duration = Duration::from_millis(10);
 pub enum Who {
     Iprp,
     Srt,
+    Knet,
     Mptcp,
 }
 
 /// In the table's order.
-pub const WHO: [Who; 3] = [Who::Iprp, Who::Srt, Who::Mptcp];
+pub const WHO: [Who; 4] = [Who::Iprp, Who::Srt, Who::Knet, Who::Mptcp];
 
 impl Who {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Iprp => "iPRP",
             Self::Srt => "SRT, broadcast group",
+            Self::Knet => "kronosnet, active links",
             Self::Mptcp => "MPTCP v1, two subflows",
         }
     }
@@ -57,7 +59,16 @@ impl Who {
                     ..Contestant::default()
                 })),
             },
-            Self::Srt => or_absent(srt::attempt(options, trouble)),
+            Self::Srt => or_absent(program::attempt(
+                (self.name(), program::SRT),
+                options,
+                trouble,
+            )),
+            Self::Knet => or_absent(program::attempt(
+                (self.name(), program::KNET),
+                options,
+                trouble,
+            )),
             Self::Mptcp => or_absent(mptcp::attempt(options, trouble)),
         }
     }

@@ -6,7 +6,7 @@ use bumpless_svg::escape;
 
 use super::case::{Case, Place};
 use super::known::Row;
-use super::table::{cell, conditions, events, late, places, verdict, word};
+use super::table::{cell, conditions, events, frames, late, places, verdict, word};
 use super::{Cell, Results};
 
 const STYLE: &str = include_str!("../../report/style.css");
@@ -96,7 +96,7 @@ fn known(page: &mut String, rows: &[Row]) {
         page,
         "<h2>What others are known to fail at</h2>\n<p>Promised: {}.</p>\n<div class=\"scroll\"><table class=\"matrix\"><thead><tr><th>Known \
          failure, and what is done here</th><th>Who</th><th>Holds</th><th>Lost</th><th>Of</th><th>Doubled</th><th>Late</th>\
-         <th>Delay p50, ms</th><th>p99</th><th>longest</th><th>Gap, ms</th><th>Version, note</th></tr></thead><tbody>",
+         <th>Delay p50, ms</th><th>p99</th><th>longest</th><th>Gap, ms</th><th>Frames sent, and what became of them</th><th>Version, note</th></tr></thead><tbody>",
         escape(promised)
     );
     for row in rows {
@@ -115,7 +115,7 @@ fn known(page: &mut String, rows: &[Row]) {
             let delay = it.delay_ns;
             lines.push(format!(
                 "<td>{}</td><td class=\"held {}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-                 <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{} {}</td>",
+                 <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{} {}</td>",
                 escape(&it.name),
                 if word(it).starts_with("holds") { "yes" } else { "no" },
                 word(it),
@@ -127,13 +127,14 @@ fn known(page: &mut String, rows: &[Row]) {
                 ms(delay.map(|it| it.p99)),
                 ms(delay.map(|it| it.max)),
                 it.longest_gap_ms.map_or("-".into(), |gap| format!("{gap:.1}")),
+                escape(&frames(it)),
                 escape(&it.version),
                 escape(&format!("{} {}", it.note, it.unproved.as_deref().unwrap_or_default())),
             ));
         }
         for it in &row.absent {
             lines.push(format!(
-                "<td>{}</td><td colspan=\"10\">not run: {}</td>",
+                "<td>{}</td><td colspan=\"11\">not run: {}</td>",
                 escape(&it.name),
                 escape(&it.why)
             ));

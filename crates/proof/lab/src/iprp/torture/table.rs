@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::case::{Case, Conditions, Event, Place};
 use super::known::{Contestant, Row};
 use super::{Cell, Results};
+use crate::iprp::relay::Tally;
 
 /// All tables.
 pub fn text(results: &Results) -> String {
@@ -138,6 +139,27 @@ pub fn late(it: &Contestant) -> String {
     }
 }
 
+/// What networks did with frames from the sending host to the other one; empty where nothing tells.
+pub fn frames(it: &Contestant) -> String {
+    let of = |(name, it): (char, &Tally)| {
+        let parts = [
+            (it.lost, "lost"),
+            (it.cut, "cut off"),
+            (it.delayed, "held back"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        match parts.is_empty() {
+            true => format!("{name}: {}", it.left),
+            false => format!("{name}: {}, {}", it.left, parts.join(", ")),
+        }
+    };
+    let all: Vec<_> = ('A'..).zip(&it.networks).map(of).collect();
+    all.join("; ")
+}
+
 fn known(text: &mut String, rows: &[Row]) {
     let promised = rows.first().map_or("", |row| &row.promised);
     let _ = writeln!(
@@ -177,6 +199,9 @@ fn known(text: &mut String, rows: &[Row]) {
                 let _ = write!(text, "; gap {gap:.1} ms");
             }
             let _ = writeln!(text, "  [{}]", it.version);
+            if !it.networks.is_empty() {
+                let _ = writeln!(text, "  {:<24} frames: {}", "", frames(it));
+            }
             if !it.note.is_empty() {
                 let _ = writeln!(text, "  {:<24} {}", "", it.note);
             }
@@ -184,5 +209,32 @@ fn known(text: &mut String, rows: &[Row]) {
         for it in &row.absent {
             let _ = writeln!(text, "  {:<24} not run: {}", it.name, it.why);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_networks_did_with_frames_is_told_without_what_they_did_not() {
+        let mut it = Contestant::default();
+        assert_eq!(frames(&it), "");
+        it.networks = vec![
+            Tally {
+                left: 10,
+                lost: 4,
+                cut: 2,
+                delayed: 0,
+            },
+            Tally {
+                left: 9,
+                delayed: 3,
+                ..Tally::default()
+            },
+        ];
+        assert_eq!(frames(&it), "A: 10, 4 lost, 2 cut off; B: 9, 3 held back");
+        it.networks[1].delayed = 0;
+        assert!(frames(&it).ends_with("; B: 9"));
     }
 }

@@ -98,6 +98,16 @@ pub struct Label(usize);
 pub enum Helper {
     /// An element of a map, or null.
     LookUp = 1,
+    /// Leads the packet to an interface, in the place of its own.
+    Redirect = 23,
+    /// Copies bytes of the packet to memory of the program's.
+    LoadBytes = 26,
+    /// A record in a ring, or null if the ring is full.
+    RingReserve = 131,
+    /// Hands a record over.
+    RingSubmit = 132,
+    /// Gives a record up.
+    RingDiscard = 133,
     /// Nanoseconds on CLOCK_MONOTONIC_COARSE: the time of the last tick, which costs no look at a clock.
     Now = 160,
 }
@@ -252,7 +262,6 @@ impl Assembler {
 }
 
 /// Most instructions that are carried out between the program's begin and an end of it, a helper's call taken for one.
-#[cfg(test)]
 pub fn longest_way(program: &[Instruction]) -> usize {
     // From the end on: jumps lead ahead.
     let mut from = vec![0; program.len() + 1];

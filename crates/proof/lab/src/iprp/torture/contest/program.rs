@@ -1,4 +1,4 @@
-//! SRT's broadcast group: a program against the library, which is built apart (bench/peers).
+//! Those that are a program on each end, built apart (bench/peers/iprp): SRT's broadcast group and kronosnet. Both programs speak alike.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::Who;
 use crate::demo::processes::Process;
 use crate::iprp::hosts::{Hosts, address};
 use crate::iprp::torture::TortureOptions;
@@ -17,13 +16,36 @@ use crate::iprp::torture::known::{
 };
 use crate::iprp::{LabError, impossible};
 
-/// The program's name, and the port of the receiving one.
-const PROGRAM: &str = "srt-group";
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of its file.
+    pub file: &'static str,
+    /// What it is, for who does not have it.
+    pub what: &'static str,
+    /// What its figures mean.
+    pub note: &'static str,
+}
+
+/// SRT's.
+pub const SRT: Program = Program {
+    file: "srt-group",
+    what: "SRT with bonding",
+    note: "its latency is 120 ms, its default: everything comes that late",
+};
+/// That of kronosnet.
+pub const KNET: Program = Program {
+    file: "knet-stream",
+    what: "a stream over kronosnet",
+    note: "both links active, timers as corosync sets them by default",
+};
+
+/// The port of the receiving one.
 const PORT: u16 = 20_200;
-/// For the group to connect on both networks, and for what is on its way at the end.
+/// For links to come up on both networks, and for what is on its way at the end.
 const CONNECT: Duration = Duration::from_millis(1_500);
 const SETTLE: Duration = Duration::from_secs(1);
-/// A member of the group carries the stream if so many frames leave in that time, of 250; it is looked so often.
+/// A link carries the stream if so many frames leave in that time, of 250; it is looked so often.
 const WINDOW: Duration = Duration::from_millis(500);
 const CARRIES: u64 = 150;
 const WINDOWS: u32 = 6;
@@ -49,7 +71,7 @@ impl Pair {
         Process::spawn(command, self.folder.path(), name).map_err(impossible)
     }
 
-    /// Waits until both members of the group carry the stream, and it arrives; the inner error says that it does not.
+    /// Waits until both links carry the stream, and it arrives; the inner error says that it does not.
     fn connected(&mut self) -> Result<Result<(), String>, LabError> {
         self.sleep(CONNECT - WINDOW)?;
         let mut left = Vec::new();
@@ -69,7 +91,7 @@ impl Pair {
             said.lines().last().unwrap_or("nothing").to_owned()
         });
         Ok(Err(format!(
-            "its group did not come up on both networks (frames in {} ms: {left:?}); do it again; sender: {}; receiver: {}",
+            "it did not come up on both networks (frames in {} ms: {left:?}); do it again; sender: {}; receiver: {}",
             WINDOW.as_millis(),
             words[0],
             words[1]
@@ -99,10 +121,7 @@ impl Attempt for Pair {
     }
 
     fn begin_sender(&mut self) -> Result<(), LabError> {
-        let [from, to] = [0, 1].map(|host| {
-            let all = [0, 1].map(|network| address(network, host).to_string());
-            all.join(",")
-        });
+        let [from, to] = addresses();
         let words = [
             "send".to_owned(),
             from,
@@ -118,6 +137,14 @@ impl Attempt for Pair {
     }
 }
 
+/// Those of the sending host and of the receiving one.
+fn addresses() -> [String; 2] {
+    [0, 1].map(|host| {
+        let all = [0, 1].map(|network| address(network, host).to_string());
+        all.join(",")
+    })
+}
+
 /// Numbers in the lines of `said`: a message's, when it was sent or came.
 fn read(said: &str) -> impl Iterator<Item = (u32, u64)> {
     said.lines().filter_map(|line| {
@@ -127,35 +154,41 @@ fn read(said: &str) -> impl Iterator<Item = (u32, u64)> {
 }
 
 /// Its version, or why it cannot be had.
-fn version(program: &Path) -> Result<String, String> {
+fn version(file: &str, program: &Path) -> Result<String, String> {
     let output = Command::new(program).arg("version").output();
     let output = output.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("there is no {PROGRAM} in that folder: bench/peers/iprp/build.sh builds it")
+            format!("there is no {file} in that folder: bench/peers/iprp/build.sh builds it")
         }
-        _ => format!("cannot run {PROGRAM}: {error}"),
+        _ => format!("cannot run {file}: {error}"),
     })?;
     let words = |said: &[u8]| String::from_utf8_lossy(said).trim().to_owned();
     match output.status.success() {
         true => Ok(words(&output.stdout)),
         false => Err(format!(
-            "{PROGRAM} version fails ({}): {}; bench/peers/iprp/build.sh builds it anew",
+            "{file} version fails ({}): {}; bench/peers/iprp/build.sh builds it anew",
             output.status,
             words(&output.stderr)
         )),
     }
 }
 
+/// What becomes of the stream with `it`, which the table calls `name`; the inner error says why it cannot be had here.
+///
+/// # Errors
+/// The machine does not permit it, or it was told to stop.
 pub fn attempt(
+    (name, it): (&str, Program),
     options: &TortureOptions,
     trouble: Trouble,
 ) -> Result<Result<Contestant, String>, LabError> {
-    let Some(program) = programs(options).map(|folder| folder.join(PROGRAM)) else {
-        return Ok(Err(
-            "SRT with bonding is built apart: bench/peers/iprp/build.sh, then --peers bench/peers/iprp/bin".into(),
-        ));
+    let Program { file, what, note } = it;
+    let Some(program) = programs(options).map(|folder| folder.join(file)) else {
+        return Ok(Err(format!(
+            "{what} is built apart: bench/peers/iprp/build.sh, then --peers bench/peers/iprp/bin"
+        )));
     };
-    let version = match version(&program) {
+    let version = match version(file, &program) {
         Ok(version) => version,
         Err(why) => return Ok(Err(why)),
     };
@@ -169,14 +202,15 @@ pub fn attempt(
         lives: 0,
     };
     second_route(&pair.hosts)?;
-    let listen = ["receive".to_owned(), PORT.to_string()];
+    let [from, to] = addresses();
+    let listen = ["receive".to_owned(), PORT.to_string(), to, from];
     pair.receiver = Some(pair.start(1, "receiver", &listen)?);
     pair.sleep(CONNECT / 5)?;
     pair.begin_sender()?;
     if let Err(why) = pair.connected()? {
         return Ok(Err(why));
     }
-    // What was sent while the group came up is not counted.
+    // What was sent while links came up is not counted.
     let first = read(&pair.said("sender")).map(|it| it.0).max();
     pair.hosts.relay.set(trouble.at_first().to_vec());
     let befell = befall(&mut pair, trouble)?;
@@ -203,8 +237,8 @@ pub fn attempt(
     for (number, at) in read(&pair.said("receiver")) {
         stream.came.entry(number).or_insert((at, 0)).1 += 1;
     }
-    let mut it = stream.judged(Who::Srt.name(), &version);
-    it.note = "its latency is 120 ms, its default: everything comes that late".into();
+    let mut it = stream.judged(name, &version);
+    it.note = note.into();
     if ended {
         it.held = false;
         it.note = "the connection was lost: the sending program has ended".into();

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::assembler::Instruction;
 
@@ -17,14 +17,42 @@ const INFO: libc::c_long = 15;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_UPDATE: libc::c_long = 29;
 
-const XDP_PROGRAM: u32 = 6;
 const XDP_ATTACH: u32 = 37;
 const LIVE_FRAMES: u32 = 1 << 1;
-/// The kernel's name of our programs, as `bpftool` and others show it.
-pub const NAME: &str = "bumpless_guard";
+
+/// What a program is for, and so what it is given and may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Frames at the driver of an interface.
+    Driver,
+    /// Packets that sockets of a group of processes send, whole, before they are cut and before their neighbour is found.
+    Sent,
+    /// Frames that leave by an interface (Linux 6.6).
+    Leaving,
+}
+
+impl Purpose {
+    /// The kernel's kind of program.
+    const fn program(self) -> u32 {
+        match self {
+            Self::Driver => 6,
+            Self::Sent => 8,
+            Self::Leaving => 3,
+        }
+    }
+
+    /// The kernel's kind of attachment.
+    const fn attach(self) -> u32 {
+        match self {
+            Self::Driver => XDP_ATTACH,
+            Self::Sent => 1,
+            Self::Leaving => 47,
+        }
+    }
+}
 
 /// What kind of map.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
     /// Found by key.
     Hash = 1,
@@ -32,6 +60,8 @@ pub enum MapKind {
     Array = 2,
     /// Numbered elements, for each processor one.
     ArrayPerProcessor = 6,
+    /// Records one behind the other; its number of entries is its size in bytes, and it has neither keys nor values.
+    Ring = 27,
 }
 
 /// Where in the kernel an interface runs a program.
@@ -118,8 +148,12 @@ struct ElementArguments {
 }
 
 impl Map {
-    /// A map of so many entries.
+    /// A map of so many entries, which `bpftool` and others show under the first 15 letters of `name`.
+    ///
+    /// # Errors
+    /// The kernel's.
     pub fn new(
+        name: &str,
         kind: MapKind,
         key_len: usize,
         value_len: usize,
@@ -133,7 +167,7 @@ impl Map {
             flags: 0,
             inner: 0,
             node: 0,
-            name: short_name(NAME),
+            name: short_name(name),
         };
         let processors = match kind {
             MapKind::ArrayPerProcessor => processors()?,
@@ -220,6 +254,12 @@ fn last_processor(text: &str) -> Option<usize> {
     text.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
 #[repr(C)]
 struct LoadArguments {
     kind: u32,
@@ -259,18 +299,22 @@ struct TestArguments {
 
 /// A program that the kernel has verified.
 #[derive(Debug)]
-pub struct Program(OwnedFd);
+pub struct Program {
+    descriptor: OwnedFd,
+    purpose: Purpose,
+}
 
 impl Program {
-    /// Has the kernel verify and keep a program.
+    /// Has the kernel verify and keep a program, which `bpftool` and others show under the first 15 letters of `name`.
     ///
     /// # Errors
     /// The kernel's, with what its verifier says at the end.
-    pub fn load(code: &[Instruction]) -> io::Result<Self> {
-        match Self::attempt(code, &mut []) {
+    pub fn load(name: &str, purpose: Purpose, code: &[Instruction]) -> io::Result<Self> {
+        let attempt = |log: &mut [u8]| Self::attempt(name, purpose, code, log);
+        match attempt(&mut []) {
             Err(error) if error.raw_os_error() != Some(libc::EPERM) => {
                 let mut log = vec![0; 1 << 20];
-                Self::attempt(code, &mut log).map_err(|error| {
+                attempt(&mut log).map_err(|error| {
                     // Behind the first zero is what was said of ways that turned out well.
                     let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
                     let said = String::from_utf8_lossy(said);
@@ -283,10 +327,15 @@ impl Program {
         }
     }
 
-    fn attempt(code: &[Instruction], log: &mut [u8]) -> io::Result<Self> {
+    fn attempt(
+        name: &str,
+        purpose: Purpose,
+        code: &[Instruction],
+        log: &mut [u8],
+    ) -> io::Result<Self> {
         let license = CString::from(c"Dual MIT/GPL");
         let mut arguments = LoadArguments {
-            kind: XDP_PROGRAM,
+            kind: purpose.program(),
             count: code.len() as u32,
             code: code.as_ptr() as u64,
             license: license.as_ptr() as u64,
@@ -298,14 +347,57 @@ impl Program {
             },
             kernel: 0,
             flags: 0,
-            name: short_name(NAME),
+            name: short_name(name),
             interface: 0,
-            attach: XDP_ATTACH,
+            attach: purpose.attach(),
         };
-        bpf_opening(PROGRAM_LOAD, &mut arguments).map(Self)
+        Ok(Self {
+            descriptor: bpf_opening(PROGRAM_LOAD, &mut arguments)?,
+            purpose,
+        })
     }
 
-    /// Attaches it to an interface for as long as the link is held, and never in the place of another program.
+    /// Has packets of a group of processes, the folder of a cgroup of version 2, go through it for as long as the link is held.
+    ///
+    /// # Errors
+    /// The kernel's: it is no such folder, or the program is for something else.
+    pub fn attach_to_group(&self, folder: BorrowedFd<'_>) -> io::Result<Link> {
+        self.link(folder.as_raw_fd() as u32)
+    }
+
+    /// Has frames that leave by the interface with this number go through it, behind programs of others, for as long as the
+    /// link is held.
+    ///
+    /// # Errors
+    /// The kernel's: it is older than 6.6, there is no such interface, or the program is for something else.
+    pub fn attach_behind(&self, interface: u32) -> io::Result<Link> {
+        self.link(interface)
+    }
+
+    fn link(&self, target: u32) -> io::Result<Link> {
+        #[repr(C)]
+        struct Arguments {
+            program: u32,
+            target: u32,
+            attach: u32,
+            flags: u32,
+            relative: u32,
+            padding: u32,
+            revision: u64,
+        }
+        let mut arguments = Arguments {
+            program: self.descriptor.as_raw_fd() as u32,
+            target,
+            attach: self.purpose.attach(),
+            flags: 0,
+            relative: 0,
+            padding: 0,
+            revision: 0,
+        };
+        bpf_opening(LINK_CREATE, &mut arguments).map(Link)
+    }
+
+    /// Attaches it to the driver of an interface for as long as the link is held, and never in the place of another program.
     pub fn attach(&self, interface: u32, mode: Mode) -> io::Result<Link> {
         #[repr(C)]
         struct Arguments {
@@ -315,7 +407,7 @@ impl Program {
             flags: u32,
         }
         let mut arguments = Arguments {
-            program: self.0.as_raw_fd() as u32,
+            program: self.descriptor.as_raw_fd() as u32,
             interface,
             attach: XDP_ATTACH,
             flags: mode.flag(),
@@ -326,7 +418,7 @@ impl Program {
     /// Runs it `count` times on a frame of at least 14 bytes: what it answers at last.
     pub fn test(&self, frame: &[u8], count: u32) -> io::Result<u32> {
         let mut arguments = TestArguments {
-            program: self.0.as_raw_fd() as u32,
+            program: self.descriptor.as_raw_fd() as u32,
             data_len: frame.len() as u32,
             data: frame.as_ptr() as u64,
             repeat: count,
@@ -342,7 +434,7 @@ impl Program {
         // What a program sees of a frame: begin, end, metadata, interface, queue, interface out.
         let context = [0, frame.len() as u32, 0, interface, 0, 0];
         let mut arguments = TestArguments {
-            program: self.0.as_raw_fd() as u32,
+            program: self.descriptor.as_raw_fd() as u32,
             data_len: frame.len() as u32,
             data: frame.as_ptr() as u64,
             repeat: count,
@@ -389,7 +481,7 @@ impl Link {
         }
         let mut arguments = Arguments {
             link: self.0.as_raw_fd() as u32,
-            program: program.0.as_raw_fd() as u32,
+            program: program.descriptor.as_raw_fd() as u32,
             flags: 0,
             before: 0,
         };

@@ -1,4 +1,5 @@
-//! Two hosts as network namespaces of one thread, joined by two cables.
+//! Two hosts as network namespaces of one thread, joined by two cables, and what is captured on them.
+#![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::fs::File;
 use std::io::Write;
@@ -77,7 +78,7 @@ impl Hosts {
 
 /// Waits until what is for `address`, of this host, stays in this host: the kernel adds this route some time after the
 /// address can be bound, and until then sends such packets out of the interface.
-fn wait_for_own_route(address: &str) {
+pub fn wait_for_own_route(address: &str) {
     let bits = address.parse::<Ipv6Addr>().unwrap().to_bits();
     let line = format!("{bits:032x} 80 ");
     wait_for(&format!("the route to {address}"), || {
@@ -86,7 +87,7 @@ fn wait_for_own_route(address: &str) {
     });
 }
 
-/// Waits until both cables carry packets: the kernel finds that both ends of one are up some time after they are, and until
+pub /// Waits until both cables carry packets: the kernel finds that both ends of one are up some time after they are, and until
 /// then drops what is sent.
 fn wait_for_carriers() {
     wait_for("both cables", || {
@@ -116,6 +117,7 @@ pub fn rules(watched: &[Watched]) -> Rules {
         group: NUMBER,
         watched: watched.to_vec(),
         mss: Mss { v4: 1300, v6: 1280 },
+        diverting: None,
     }
 }
 
