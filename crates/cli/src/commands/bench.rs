@@ -116,6 +116,7 @@ enum Inner {
 enum KindName {
     Transfer,
     TransferProtected,
+    TransferBusy,
     TransferSealed,
     Tcp,
     TcpTuned,
@@ -275,6 +276,7 @@ impl Peer {
             kind: match self.kind {
                 KindName::Transfer => Kind::Transfer,
                 KindName::TransferProtected => Kind::TransferProtected,
+                KindName::TransferBusy => Kind::TransferBusy,
                 KindName::TransferSealed => Kind::TransferSealed,
                 KindName::TcpTls => Kind::TcpTls,
                 KindName::Tcp => Kind::Tcp,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use bumpless_base::NodeId;
+use bumpless_base::{Duration, NodeId};
 use bumpless_config::{Config, Realtime, Security};
 use bumpless_net_linux::{Clock, Waker, open_files, random};
 use bumpless_pki::Identity;
@@ -35,6 +35,8 @@ use crate::persist::{Disk, Found, Tellers};
 use crate::program;
 use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
+use crate::reception::placement;
+use crate::reception::programs::SILENT_MAX;
 use crate::running::{Common, Running};
 use crate::snapshot::Snapshot;
 use crate::state_security::{self, Healths, StateGuards};
@@ -67,7 +69,9 @@ pub fn run(
     notes.extend(unkept.map(|weakness| Note::lasting(weakness.to_string())));
     let drivers = open_drivers((config, &wiring), keys.packets(), open_link, &mut notes)?;
     // Before the node's time begins: attaching waits for the kernel.
-    let guard = NetworkGuard::start(config, node, &mut notes);
+    let guard = NetworkGuard::start((config, node), folder, &mut notes);
+    // After that: a driver may begin anew when a program is attached, with other threads.
+    let placement = placement::start((config, node), options.keeper.as_deref(), &mut notes);
     let beginning = Beginning {
         seed: seed()?,
         now: Clock.now(),
@@ -77,7 +81,11 @@ pub fn run(
     let mut built = Node::new(config, &wiring, drivers, beginning)?;
     built.plane.restore(&found, Clock.now());
     let found = (options, admission, keys);
-    start_threads(config, &wiring, found, (built, disk, notes), &guard)
+    let ended = start_threads(config, &wiring, found, (built, disk, notes), &guard);
+    // In the other order: without the guard's program a virtual interface has no threads, and takes no word on them.
+    drop(placement);
+    guard.end();
+    ended
 }
 
 /// The keys of messages; those of states are there, too.
@@ -192,7 +200,7 @@ fn start_threads(
         .as_deref();
     let _control = ControlServer::start(&socket, group, operator)
         .map_err(|error| system(listening(group), error))?;
-    let realtime = config.realtime.clone();
+    let realtime = (config.realtime.clone(), config.reception.busy_poll);
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
     let _sessions = start_sessions(
@@ -280,7 +288,11 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
         })
         .sum();
     let networks = config.networks.len() + config.references.len();
-    let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
+    // Each network's record of how its interface was; each program's connection, and those that have not said what they want.
+    let placed = config.networks.len() + 1;
+    let programs = { config.registration.as_ref() }.map_or(0, |it| it.flows + 2 + SILENT_MAX);
+    let needed =
+        ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions + placed + programs;
     needed as u64
 }
 
@@ -434,10 +446,10 @@ fn start_applications(
 fn start_data_plane(
     mut plane: DataPlane,
     shared: &Shared,
-    realtime: Realtime,
+    (realtime, busy_poll): (Realtime, Duration),
     weaknesses: LogRegistry,
 ) -> io::Result<JoinHandle<()>> {
-    let mut waiter = Waiter::new(&plane, shared.waker.clone());
+    let mut waiter = Waiter::new(&plane, shared.waker.clone(), busy_poll);
     let notes = Arc::clone(&shared.notes);
     thread::Builder::new()
         .name("data plane".into())

@@ -9,7 +9,9 @@ use bumpless_base::Duration;
 pub enum Kind {
     /// Ours, as the daemon runs it, with open messages.
     Transfer,
-    /// The same with protected messages, as by default.
+    /// The same with a data plane that looks for packets without sleeping, on both sides.
+    TransferBusy,
+    /// The same as the first with protected messages, as by default.
     TransferProtected,
     /// The same, and each state enciphered by itself as well.
     TransferSealed,
@@ -28,6 +30,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfer => "transfer",
+            Self::TransferBusy => "transfer-busy",
             Self::TransferProtected => "transfer-protected",
             Self::TransferSealed => "transfer-sealed",
             Self::Tcp => "tcp",
@@ -41,7 +44,7 @@ impl Kind {
     pub const fn is_ours(self) -> bool {
         matches!(
             self,
-            Self::Transfer | Self::TransferProtected | Self::TransferSealed
+            Self::Transfer | Self::TransferBusy | Self::TransferProtected | Self::TransferSealed
         )
     }
 }
