@@ -16,7 +16,7 @@ use placement::{
     interfaces_are_placed_as_asked_and_as_before_once_a_node_is_killed,
 };
 use registration::{
-    a_program_registers_with_a_nodes_guard_and_stays_through_a_change,
+    a_program_registers_with_a_nodes_guard_until_it_ends,
     nobody_registers_a_nodes_own_port_or_more_than_may_be,
 };
 use serde_json::Value;
@@ -34,7 +34,7 @@ bumpless_testing::tests!(
     a_guard_that_is_switched_off_is_a_weakness,
     interfaces_are_placed_as_asked_and_as_before_once_a_node_is_killed,
     check_tells_of_this_computers_interfaces_and_advises,
-    a_program_registers_with_a_nodes_guard_and_stays_through_a_change,
+    a_program_registers_with_a_nodes_guard_until_it_ends,
     nobody_registers_a_nodes_own_port_or_more_than_may_be,
 );
 

@@ -70,10 +70,9 @@ pub fn of_nodes(config: &Config) -> Value {
 /// That the plan takes threads to be in time sooner than they are under a flood.
 fn beyond_jitter(load: &Load, config: &Config) -> Option<String> {
     let jitter = config.plan.jitter.as_nanos();
-    (load.held_up_ns > jitter).then(|| {
+    (load.flood_per_s > 0 && load.held_up_ns > jitter).then(|| {
         format!(
-            "  that is more than `jitter_ms` in [plan] ({:.3}): while it lasts states may be later than the plan says; give {:.3} there, or a smaller \
-             `other_per_s` in [reception]",
+            "  states may be late meanwhile: `jitter_ms` in [plan] is {:.3}, and {:.3} would cover it",
             jitter as f64 / 1e6,
             (load.held_up_ns + jitter) as f64 / 1e6
         )
@@ -94,13 +93,14 @@ pub fn lines(config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, load) in nodes(config) {
         lines.push(format!("Reception of {name}:"));
-        lines.extend(load.lines(&costs).map(|line| format!("  {line}")));
+        let told = load.lines(&costs).into_iter();
+        lines.extend(told.map(|line| format!("  {line}")));
         lines.extend(beyond_jitter(&load, config));
     }
     lines.push(format!("  {}", source(&costs)));
     if let Some(it) = &config.registration {
         lines.push(format!(
-            "  programs of group {} may register {} sockets of theirs, whose packets take {} % of a processor besides",
+            "  programs of group {} may register {} sockets, whose packets take {} % of a processor besides",
             it.group, it.flows, it.processor_percent
         ));
     }

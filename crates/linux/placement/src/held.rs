@@ -254,41 +254,51 @@ fn set(
 /// How long a process that ends may hold its record after its other files.
 const ENDING: time::Duration = time::Duration::from_secs(2);
 
-/// Puts back what processes that are gone have changed of interfaces of the thread's network namespace: how many settings of which
-/// interface, and what the kernel refused, a sentence each. With `is_ending`, a holder is given a moment to be gone.
-///
-/// # Errors
-/// A record that cannot be read.
-pub fn restore(
-    (tree, folder): (&Tree, &Path),
-    is_ending: bool,
-) -> Vec<(String, Result<(usize, Vec<String>), String>)> {
+/// What was put back of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its name.
+    pub interface: String,
+    /// How many settings are as they were.
+    pub put_back: usize,
+    /// What cannot be put back, or not yet, a sentence each.
+    pub refused: Vec<String>,
+}
+
+/// Puts back what processes that are gone have changed of interfaces of the thread's network namespace. With `is_ending`, a holder is given a
+/// moment to be gone.
+pub fn restore((tree, folder): (&Tree, &Path), is_ending: bool) -> Vec<Restored> {
     let until = time::Instant::now() + ENDING;
-    let mut all = Vec::new();
-    for name in names(folder) {
-        let record = loop {
-            match Record::take(folder, &name) {
-                Err(RecordError::Held) if is_ending && time::Instant::now() < until => {
-                    thread::sleep(time::Duration::from_millis(10));
-                }
-                other => break other,
+    let take = |name: &str| loop {
+        match Record::take(folder, name) {
+            Err(RecordError::Held) if is_ending && time::Instant::now() < until => {
+                thread::sleep(time::Duration::from_millis(10));
             }
-        };
-        match record {
-            Ok(mut record) => {
-                let put_back = record.put_back(tree);
-                record.close();
-                all.push((name, Ok(put_back)));
-            }
-            // Whoever holds it puts it back.
-            Err(RecordError::Held) => {}
-            Err(RecordError::Io(path, error)) => {
-                let words = format!("{} cannot be read: {error}; remove it", path.display());
-                all.push((name, Err(words)));
-            }
+            other => break other,
         }
-    }
-    all
+    };
+    let one = |interface: String| match take(&interface) {
+        Ok(mut record) => {
+            let (put_back, refused) = record.put_back(tree);
+            record.close();
+            Some(Restored {
+                interface,
+                put_back,
+                refused,
+            })
+        }
+        // Whoever holds it puts it back.
+        Err(RecordError::Held) => None,
+        Err(RecordError::Io(path, error)) => {
+            let words = format!("{} cannot be read: {error}; remove it", path.display());
+            Some(Restored {
+                interface,
+                put_back: 0,
+                refused: vec![words],
+            })
+        }
+    };
+    names(folder).into_iter().filter_map(one).collect()
 }
 
 #[cfg(test)]
@@ -366,6 +376,14 @@ mod tests {
         }
     }
 
+    fn put_back_of_lo(put_back: usize) -> Restored {
+        Restored {
+            interface: "lo".to_owned(),
+            put_back,
+            refused: Vec::new(),
+        }
+    }
+
     fn before() -> (String, String, bool) {
         ("38: 0-1".to_owned(), String::new(), false)
     }
@@ -420,14 +438,11 @@ mod tests {
         };
         crash();
         let done = restore((&tree, &folder), false);
-        assert_eq!(done, [("lo".to_owned(), Ok((4, vec![])))]);
+        assert_eq!(done, [put_back_of_lo(4)]);
         assert_eq!((computer.seen(), names(&folder)), (before(), vec![]));
         crash();
         computer.put("proc/irq/38/smp_affinity_list", "1");
-        assert_eq!(
-            restore((&tree, &folder), false),
-            [("lo".to_owned(), Ok((3, vec![])))]
-        );
+        assert_eq!(restore((&tree, &folder), false), [put_back_of_lo(3)]);
         assert_eq!(computer.seen().0, "38: 1");
         // The next start does it, too, of one that wants nothing changed.
         computer.put("proc/irq/38/smp_affinity_list", "0-1");
@@ -465,15 +480,14 @@ mod tests {
         std::os::unix::fs::symlink("/sys/devices/system/cpu/online", &file).unwrap();
         drop(placement);
         assert_eq!(names(&folder), ["lo"]);
-        let (_, refused) = restore((&computer.tree(), &folder), false)[0]
-            .1
-            .clone()
-            .unwrap();
+        let refused = restore((&computer.tree(), &folder), false)
+            .remove(0)
+            .refused;
         assert!(refused[0].contains("set back to 1023"), "{refused:?}");
         fs::remove_file(&file).unwrap();
         computer.put("proc/irq/38/smp_affinity_list", &online.to_string());
         let done = restore((&computer.tree(), &folder), false);
-        assert_eq!(done, [("lo".to_owned(), Ok((1, vec![])))]);
+        assert_eq!(done, [put_back_of_lo(1)]);
         assert_eq!(
             (computer.seen().0, names(&folder)),
             ("38: 1023".to_owned(), vec![])

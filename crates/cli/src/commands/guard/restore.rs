@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_placement::{FOLDER, Tree, restore};
+use bumpless_placement::{FOLDER, Restored, Tree, restore};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ impl Restore {
             let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
         }
         let all = restore((&Tree::default(), Path::new(FOLDER)), self.when_input_ends);
-        let is_whole = { all.iter() }.all(|(_, it)| it.as_ref().is_ok_and(|it| it.1.is_empty()));
+        let is_whole = all.iter().all(|it| it.refused.is_empty());
         match self.json {
             true => output::print_line(json!({
                 "schema": "bumpless.guard.restore/1",
@@ -58,22 +58,14 @@ impl Restore {
     }
 }
 
-type Restored = (String, Result<(usize, Vec<String>), String>);
-
-fn told((name, result): &Restored) -> Value {
-    let (count, refused) = match result {
-        Ok((count, refused)) => (*count, refused.clone()),
-        Err(error) => (0, vec![error.clone()]),
-    };
-    json!({"name": name, "put_back": count, "refused": refused})
+fn told(it: &Restored) -> Value {
+    json!({"name": it.interface, "put_back": it.put_back, "refused": it.refused})
 }
 
-fn words((name, result): &Restored) -> Vec<String> {
-    match result {
-        Ok((count, refused)) => {
-            let first = format!("{name}: {count} settings put back");
-            [first].into_iter().chain(refused.iter().cloned()).collect()
-        }
-        Err(error) => vec![format!("{name}: {error}")],
-    }
+fn words(it: &Restored) -> Vec<String> {
+    let first = format!("{}: {} settings put back", it.interface, it.put_back);
+    [first]
+        .into_iter()
+        .chain(it.refused.iter().cloned())
+        .collect()
 }

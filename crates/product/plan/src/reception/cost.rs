@@ -117,8 +117,8 @@ impl Load {
     }
 
     /// In lines for a terminal.
-    pub fn lines(&self, costs: &Costs) -> [String; 4] {
-        [
+    pub fn lines(&self, costs: &Costs) -> Vec<String> {
+        let mut lines = vec![
             format!(
                 "all budgets let in {} packets a second, {} of them of named flows: {:.2} % of a processor",
                 self.budgets_per_s,
@@ -130,11 +130,14 @@ impl Load {
                 self.flood_per_s, self.flood_unguarded_per_s
             ),
             self.limit(costs),
-            format!(
+        ];
+        if self.flood_per_s > 0 {
+            lines.push(format!(
                 "meanwhile it holds up a thread, or a packet that is wanted, for {:.3} ms at most",
                 self.held_up_ns as f64 / 1e6
-            ),
-        ]
+            ));
+        }
+        lines
     }
 
     /// Why no more of a flood is borne.
