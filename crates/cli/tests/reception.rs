@@ -1,5 +1,9 @@
 //! What a pair promises while a third host floods both of its networks: nothing changes, and what nobody wants costs next to nothing.
 
+#[path = "reception/placement.rs"]
+mod placement;
+#[path = "reception/registration.rs"]
+mod registration;
 mod support;
 
 use std::net::UdpSocket;
@@ -7,6 +11,14 @@ use std::os::fd::FromRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use placement::{
+    check_tells_of_this_computers_interfaces_and_advises,
+    interfaces_are_placed_as_asked_and_as_before_once_a_node_is_killed,
+};
+use registration::{
+    a_program_registers_with_a_nodes_guard_until_it_ends,
+    nobody_registers_a_nodes_own_port_or_more_than_may_be,
+};
 use serde_json::Value;
 use support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use support::process::{BUMPLESS, Process, said};
@@ -21,6 +33,10 @@ bumpless_testing::tests!(
     a_node_without_the_rights_runs_on_and_says_what_it_lacks,
     without_the_rights_a_sixteenth_of_a_flood_at_most_comes_as_far_as_the_nodes,
     a_guard_that_is_switched_off_is_a_weakness,
+    interfaces_are_placed_as_asked_and_as_before_once_a_node_is_killed,
+    check_tells_of_this_computers_interfaces_and_advises,
+    a_program_registers_with_a_nodes_guard_until_it_ends,
+    nobody_registers_a_nodes_own_port_or_more_than_may_be,
 );
 
 /// Packets of each kind to each node on each network.

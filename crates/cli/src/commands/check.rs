@@ -13,7 +13,7 @@ use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::reception;
+use super::{placement, reception};
 use crate::output::{self, Outcome};
 
 /// Check a configuration and print every error at once, with line and remedy
@@ -78,6 +78,7 @@ impl Check {
                 "weaknesses": weaknesses(&config),
                 "key": key,
                 "reception": reception::of_nodes(&config),
+                "interfaces": placement::of_nodes(&config),
                 "key_problems": problems,
                 "programs": programs(&config).map(|(settings, program)| json!({
                     "application": settings.name,
@@ -146,6 +147,9 @@ impl Check {
             ));
         }
         reception::lines(&config)
+            .iter()
+            .for_each(output::print_line);
+        placement::lines(&config)
             .iter()
             .for_each(output::print_line);
         output::print_line("`bumpless plan` says whether every state can be in time");

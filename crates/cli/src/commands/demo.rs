@@ -49,6 +49,7 @@ impl DemoNode {
             log_stdout: None,
             log_transfers: true,
             log_outputs: true,
+            keeper: None,
             stop: stop::stop_flag()?,
         };
         bumpless_node::run(&config, node, options, &mut |link, settings| {

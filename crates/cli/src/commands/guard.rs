@@ -2,6 +2,7 @@
 
 mod check;
 mod picture;
+pub mod restore;
 mod run;
 mod show;
 
@@ -31,6 +32,7 @@ enum Action {
     Status(show::Status),
     Top(show::Top),
     Reload(show::Reload),
+    Restore(restore::Restore),
 }
 
 impl Guard {
@@ -42,6 +44,7 @@ impl Guard {
             Action::Status(command) => command.run(),
             Action::Top(command) => command.run(),
             Action::Reload(command) => command.run(),
+            Action::Restore(command) => command.run(),
         }
     }
 }

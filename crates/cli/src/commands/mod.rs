@@ -10,6 +10,7 @@ pub mod iprp;
 pub mod key;
 pub mod key_server;
 pub mod pki;
+pub mod placement;
 pub mod plan;
 pub mod plant;
 pub mod program;

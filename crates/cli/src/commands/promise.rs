@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bumpless_bench::run::progress::{ProgressLine, left};
-use bumpless_sim::promise::{Broken, Judged, Row, Tally, Told, Verdict, judge};
+use bumpless_sim::promise::{Broken, Judged, Row, Tally, Told, Verdict, judge, judge_flooded};
 use serde_json::json;
 
 use crate::output::{self, Outcome};
@@ -22,6 +22,8 @@ pub struct Promise {
     pub jobs: u16,
     /// Whether a miss is looked for where the plan refuses.
     pub search: bool,
+    /// Whether nodes are flooded.
+    pub floods: bool,
     /// Print JSON.
     pub json: bool,
 }
@@ -75,7 +77,11 @@ impl Promise {
                 if at >= self.count {
                     return;
                 }
-                let judged = judge(self.first.wrapping_add(at), Told::Truth, self.search);
+                let seed = self.first.wrapping_add(at);
+                let judged = match self.floods {
+                    true => judge_flooded(seed, Told::Truth),
+                    false => judge(seed, Told::Truth, self.search),
+                };
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                 failed.fetch_or(done.add(judged), Ordering::Relaxed);
             }
@@ -102,10 +108,15 @@ impl Promise {
         })
     }
 
+    fn replay(&self, seed: u64) -> String {
+        let floods = if self.floods { " --floods" } else { "" };
+        format!("bumpless sim --kept-promise --seed {seed}{floods}")
+    }
+
     fn tell(&self, done: &Done, wall: f64) {
         let all = done.tally.all();
         let broken = done.broken.as_ref();
-        let replay = broken.map(|broken| replay(broken.seed));
+        let replay = broken.map(|broken| self.replay(broken.seed));
         if self.json {
             output::print_line(json!({
                 "schema": "bumpless.promise/1",
@@ -145,10 +156,6 @@ impl Promise {
             all.sets, done.tally.states
         ));
     }
-}
-
-fn replay(seed: u64) -> String {
-    format!("bumpless sim --kept-promise --seed {seed}")
 }
 
 #[cfg(test)]

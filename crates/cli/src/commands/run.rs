@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use bumpless_node::{LogFormat, RunOptions};
 use clap::Args;
 
+use super::guard::restore;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -60,6 +61,7 @@ impl Log {
             }),
             log_transfers: self.log_transfers,
             log_outputs: self.log_outputs,
+            keeper: restore::keeper(),
             stop: stop::stop_flag()?,
         })
     }

@@ -50,7 +50,8 @@ pub struct Sim {
     /// Besides, an operator changes the configuration now and then (spec/apply.md), and processes die at its steps
     #[arg(long, conflicts_with_all = ["scenario", "calm"])]
     changes: bool,
-    /// Besides, nodes are flooded with packets, as many as they bear by plan (spec/simulation.md, S-18)
+    /// Besides, nodes are flooded with packets, as many as they bear by plan (spec/simulation.md, S-18; with --kept-promise spec/plan.md,
+    /// P-74)
     #[arg(long, conflicts_with = "scenario")]
     floods: bool,
     /// No faults drawn by the seed
@@ -74,9 +75,9 @@ pub struct Sim {
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
     /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
-    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "floods", "cycles"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
     kept_promise: bool,
-    /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
+    /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time; with --floods none is looked for
     #[arg(long)]
     no_search: bool,
     /// Judge the plan's distances instead: each seed spreads a pair over sites, with the times that the plan has for it, and ends
@@ -126,7 +127,8 @@ impl Sim {
                 first: self.seed.unwrap_or(0),
                 count: self.seeds,
                 jobs: self.jobs,
-                search: !self.no_search,
+                search: !self.no_search && !self.floods,
+                floods: self.floods,
                 json: self.json,
             }
             .run();

@@ -10,6 +10,17 @@ use crate::support::hosts::with_hosts;
 use crate::support::process::said;
 use crate::support::wait_until;
 
+/// What asks for the ring, and what comes after it in a file.
+const RING: &str = "capture = \"ring\"\n[security]";
+
+/// Starts daemons that are asked for the ring.
+fn by_ring(site: &mut Site) {
+    for host in BOTH {
+        site.replace(host, "[security]", RING);
+        site.start(host);
+    }
+}
+
 /// A stream of which each network is cut in turn; how many of its datagrams `left` has captured, and of these by the ring.
 fn carry(site: &Site) -> [u64; 2] {
     let target: SocketAddr = format!("10.77.1.2:{PORT}").parse().unwrap();
@@ -32,10 +43,10 @@ fn carry(site: &Site) -> [u64; 2] {
     ["captured", "captured_by_ring"].map(|it| counters[it].as_u64().unwrap())
 }
 
-pub fn datagrams_come_by_the_ring_where_the_host_has_it_and_by_the_queue_where_the_file_says_so() {
+pub fn datagrams_come_by_the_ring_where_the_file_asks_for_it_and_else_by_the_queue() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
-        BOTH.iter().for_each(|host| site.start(host));
+        by_ring(&mut site);
         let capture = site.status("left").unwrap()["capture"].take();
         if let Some(why) = capture["why_not_ring"].as_str() {
             skip(&format!("needs a ring: {why}"));
@@ -48,17 +59,20 @@ pub fn datagrams_come_by_the_ring_where_the_host_has_it_and_by_the_queue_where_t
         );
         BOTH.iter().for_each(|host| site.interrupt(host));
         for host in BOTH {
-            site.replace(host, "[security]", "capture = \"queue\"\n[security]");
+            site.replace(host, RING, "[security]");
             site.start(host);
         }
         let capture = site.status("left").unwrap()["capture"].take();
         assert_eq!(capture["datagrams"], "queue");
-        assert_eq!(capture["why_not_ring"], "the file says so");
+        assert_eq!(
+            capture["why_not_ring"],
+            "the file does not ask for the ring"
+        );
         let [captured, by_ring] = carry(&site);
         assert!(captured > 500 && by_ring == 0, "{captured} {by_ring}");
         let (shown, _, _) = said(&["iprp", "status", &site.name("left")]);
         assert!(
-            shown.contains("captures by a queue: the file says so"),
+            shown.contains("captures by a queue: the file does not ask for the ring"),
             "{shown}"
         );
     });
@@ -68,7 +82,7 @@ pub fn datagrams_come_by_the_ring_where_the_host_has_it_and_by_the_queue_where_t
 pub fn a_stream_that_leaves_by_an_interface_of_later_is_replicated_from_its_first_packet_on() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
-        BOTH.iter().for_each(|host| site.start(host));
+        by_ring(&mut site);
         let target: SocketAddr = format!("10.77.1.2:{PORT}").parse().unwrap();
         let sink = Sink::begin(site.udp("right", &target.to_string()));
         let stream = Stream::begin(site.udp("left", "10.77.1.1:40000"), target, 1_000);

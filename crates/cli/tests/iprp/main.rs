@@ -24,7 +24,7 @@ mod wrong_input;
 use bursts::bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes;
 use capturing::{
     a_stream_that_leaves_by_an_interface_of_later_is_replicated_from_its_first_packet_on,
-    datagrams_come_by_the_ring_where_the_host_has_it_and_by_the_queue_where_the_file_says_so,
+    datagrams_come_by_the_ring_where_the_file_asks_for_it_and_else_by_the_queue,
 };
 use certificates::{
     a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
@@ -76,7 +76,7 @@ bumpless_testing::tests!(
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,
     bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes,
-    datagrams_come_by_the_ring_where_the_host_has_it_and_by_the_queue_where_the_file_says_so,
+    datagrams_come_by_the_ring_where_the_file_asks_for_it_and_else_by_the_queue,
     a_stream_that_leaves_by_an_interface_of_later_is_replicated_from_its_first_packet_on,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
     ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory,

@@ -295,7 +295,10 @@ fn packets_are_handed_over_and_let_go_without_memory_being_taken() {
             let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
             while count < 11 {
                 count += host.diverted.drain_by(64, LetGo);
-                assert!(std::time::Instant::now() < until, "{count} of 11 came by the ring");
+                assert!(
+                    std::time::Instant::now() < until,
+                    "{count} of 11 came by the ring"
+                );
             }
             let taken = ALLOCATIONS.get() - before;
             (0..11).for_each(|_| drop(received(&target)));

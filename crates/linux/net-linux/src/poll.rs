@@ -35,11 +35,21 @@ impl Waker {
         unsafe { libc::write(sys::raw(&self.0), one.as_ptr().cast(), one.len()) };
     }
 
-    fn drain(&self) {
+    /// Takes the calls that there were; whether there was one.
+    fn drain(&self) -> bool {
         let mut count = [0u8; 8];
         // SAFETY: `count` has room for 8 bytes. Failure means that nobody called, which is fine.
-        unsafe { libc::read(sys::raw(&self.0), count.as_mut_ptr().cast(), count.len()) };
+        let read = unsafe { libc::read(sys::raw(&self.0), count.as_mut_ptr().cast(), count.len()) };
+        read > 0
     }
+}
+
+/// Whether a socket has something to read or an error to collect, which stays there.
+fn has_input(socket: RawFd) -> bool {
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: nothing is written: there is room for no byte.
+    let result = unsafe { libc::recv(socket, std::ptr::null_mut(), 0, flags) };
+    result >= 0 || Errno::last().0 != libc::EAGAIN
 }
 
 /// What ended a wait. Nothing set: the time had come.
@@ -112,6 +122,23 @@ impl Poller {
         }
     }
 
+    /// Looks without sleeping until a descriptor has something to read, the waker was called, or `until` has come; whether something was
+    /// there. Another thread that is ready to run on this processor runs in between. The descriptors are sockets.
+    ///
+    /// A socket for which the kernel may ask its interface ([`UdpConfig::busy_poll`](crate::UdpConfig)) does that with each look.
+    pub fn look_busily(&mut self, until: Instant) -> bool {
+        loop {
+            let (own, others) = (&self.waker, &self.entries[1..]);
+            if own.drain() || others.iter().any(|entry| has_input(entry.fd)) {
+                return true;
+            }
+            if Clock.now() >= until {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// One system call; `None` if a signal interrupted it.
     fn poll(&mut self, timeout: Duration) -> Result<Option<Ready>, Errno> {
         let timeout = timespec(timeout.as_nanos());
@@ -178,6 +205,21 @@ mod tests {
         let caller = std::thread::spawn(move || waker.wake());
         assert!(poller.wait(Instant::FAR_FUTURE).unwrap().woken);
         caller.join().unwrap();
+    }
+
+    #[test]
+    fn a_look_without_sleeping_finds_datagrams_and_calls_and_takes_no_datagram() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let waker = Waker::new().unwrap();
+        let mut poller = Poller::new(&[std::os::fd::AsRawFd::as_raw_fd(&socket)], waker.clone());
+        let until = soon();
+        assert!(!poller.look_busily(until) && Clock.now() >= until);
+        socket.send_to(b"", socket.local_addr().unwrap()).unwrap();
+        assert!(poller.look_busily(Instant::FAR_FUTURE) && poller.look_busily(Instant::ZERO));
+        socket.recv(&mut [0; 1]).unwrap();
+        assert!(!poller.look_busily(Instant::ZERO));
+        waker.wake();
+        assert!(poller.look_busily(Instant::FAR_FUTURE) && !poller.look_busily(Instant::ZERO));
     }
 
     #[test]

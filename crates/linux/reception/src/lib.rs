@@ -26,7 +26,7 @@ pub use bumpless_bpf::{Link, Mode};
 pub use bumpless_net_linux::capabilities::Missing;
 pub use filter::{Counts, Filter, LoadError};
 pub use layout::{CAPACITY_MAX, PERIOD_MIN};
-pub use named::{NamedFlow, Rest, name_of_rest, rates, setup, terms_of};
+pub use named::{NamedFlow, Rest, in_words, name_of_rest, rates, setup, terms_of};
 pub use occupant::Occupant;
 pub use reception::{AttachError, InterfaceReport, Reception, StartError, Wanted, survey};
 pub use rights::{missing, remedy};

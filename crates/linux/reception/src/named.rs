@@ -1,7 +1,7 @@
 //! Flows with names and budgets for the rest: what a host's file or a pair's plan says, as a setup.
 
 use bumpless_base::Duration;
-use bumpless_guard::{Flow, FlowId, Match, Priority, Rate, Setup, Terms};
+use bumpless_guard::{Flow, FlowId, Match, Priority, Rate, Setup, Terms, Transport};
 
 /// A flow with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +145,24 @@ pub const fn name_of_rest(flow: FlowId) -> Option<&'static str> {
         FlowId::Unregistered => "unregistered",
         FlowId::Unknown => "unknown",
     })
+}
+
+/// A pattern as messages have it.
+pub fn in_words(pattern: &Match) -> String {
+    let name = |transport| match transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
+    };
+    match *pattern {
+        Match::Port(transport, port) => format!("{} {port}", name(transport)),
+        Match::PortFrom(transport, port, from) => {
+            format!("{} {port} from {from}", name(transport))
+        }
+        Match::Answers(transport, from, port) => {
+            format!("answers from {} {port} of {from}", name(transport))
+        }
+        Match::EchoReplies(from) => format!("echo replies from {from}"),
+    }
 }
 
 #[cfg(test)]

@@ -162,13 +162,17 @@ impl Reception {
         }
     }
 
-    /// Puts a filter on those of these interfaces where it can be; the report says why it is not on the others, and
-    /// [`Reception::look_after`] tries again there.
+    /// Puts a filter on those of these interfaces where it can be, with room for so many flows behind those of the setup; the report says
+    /// why it is not on the others, and [`Reception::look_after`] tries again there.
     ///
     /// # Errors
     /// What keeps it from all of them.
-    pub fn start_where_possible(setup: &Setup, names: &[String]) -> Result<Self, Vec<StartError>> {
-        Self::attach_all(setup, 0, names)
+    pub fn start_where_possible(
+        setup: &Setup,
+        room: usize,
+        names: &[String],
+    ) -> Result<Self, Vec<StartError>> {
+        Self::attach_all(setup, room, names)
     }
 
     fn attach_all(setup: &Setup, room: usize, names: &[String]) -> Result<Self, Vec<StartError>> {
@@ -191,13 +195,9 @@ impl Reception {
         Ok(Self { interfaces })
     }
 
-    /// Puts a filter on another interface, if none of them has this name; where it cannot be, the report says why.
-    ///
-    /// # Errors
-    /// There is no filter.
-    pub fn add(&mut self, setup: &Setup, name: &str) -> Result<(), LoadError> {
+    /// Puts this filter on another interface, if none of them has this name; where it cannot be, the report says why.
+    pub fn add(&mut self, filter: Filter, name: &str) {
         if self.interfaces.iter().all(|it| it.name != name) {
-            let filter = Filter::new(setup)?;
             let state = attach(&filter, name);
             let name = name.to_owned();
             self.interfaces.push(Guarded {
@@ -206,7 +206,6 @@ impl Reception {
                 state,
             });
         }
-        Ok(())
     }
 
     /// Has the flow with number `at` be this one on all interfaces ([`Filter::set_flow`]).

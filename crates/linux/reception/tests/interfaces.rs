@@ -228,7 +228,7 @@ fn a_second_user_of_an_interface_is_named_and_not_disturbed() {
     }
     assert_eq!(report(&first)[0].mode, Some(Mode::Native));
     // Where it is possible, the guard is; and everywhere once the other has gone.
-    let mut second = Reception::start_where_possible(&setup(), &names()).expect("rights");
+    let mut second = Reception::start_where_possible(&setup(), 0, &names()).expect("rights");
     let modes = |of: &Reception| report(of).iter().map(|it| it.mode).collect::<Vec<_>>();
     assert_eq!(modes(&second), [None, Some(Mode::Native)]);
     assert!(

@@ -6,8 +6,8 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
-    Realtime, Reception, Reference, SECTIONS, Section, Security, SetPoint, StateSecurity, Timing,
-    Transfer,
+    Realtime, Reception, Reference, Registration, SECTIONS, Section, Security, SetPoint,
+    StateSecurity, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -20,6 +20,7 @@ pub(crate) struct File {
     pub(crate) security: Security,
     pub(crate) realtime: Realtime,
     pub(crate) reception: Reception,
+    pub(crate) registration: Registration,
     pub(crate) plan: PlanSettings,
     pub(crate) networks: Vec<Network>,
     pub(crate) nodes: Vec<Node>,
@@ -109,6 +110,7 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
         security: once(reader, root),
         realtime: once(reader, root),
         reception: once(reader, root),
+        registration: once(reader, root),
         plan: once(reader, root),
         networks: many(reader, root, ""),
         nodes: many(reader, root, ""),

@@ -5,7 +5,7 @@
 //! numbers as the 16 hexadecimal digits of their IEEE 754 form, in the order below. Comments,
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
 //! references and groups does, because their numbers go over the wire. Left out is what is local,
-//! `[realtime]`, `[reception]`, the paths of keys, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
+//! `[realtime]`, `[reception]`, `[registration]`, the paths of keys, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
 //! losses is no reason to stop a pair. With certificates, in-flight limits and bandwidths are left out, too: nodes tell each other theirs.
 
 use std::fmt::Write;
@@ -47,6 +47,7 @@ impl Config {
             security,
             realtime: _,
             reception: _,
+            registration: _,
             plan: _,
             networks,
             nodes,

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, Processors, frame};
 pub use bumpless_base::{Distribution, Unsent};
 
 pub use bumpless_wire::WireVersion;
@@ -52,6 +52,8 @@ pub struct Config {
     pub realtime: Realtime,
     /// What is received under load; local to each node.
     pub reception: Reception,
+    /// What programs may register with the guard; `None`: nothing. Local to each node.
+    pub registration: Option<Registration>,
     /// What the plan is told, and what comes of its answer.
     pub plan: PlanSettings,
     /// The networks; the position is the [`LinkId`].
@@ -144,6 +146,36 @@ pub struct Reception {
     pub dropped_ns: u64,
     /// Packets that wait in an interface's ring at most.
     pub ring: u64,
+    /// Where packets are worked off.
+    pub placement: Placement,
+    /// For how long the data plane looks for packets without sleeping.
+    pub busy_poll: Duration,
+}
+
+/// Where packets of the networks' interfaces are worked off while a node runs; what is `None` stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The processors that are interrupted.
+    pub interrupt_cpus: Option<Processors>,
+    /// The processors to which packets are handed on.
+    pub rps_cpus: Option<Processors>,
+    /// SCHED_FIFO priority of threads of the interfaces' own; 0: ordinary ones.
+    pub napi_priority: Option<u8>,
+}
+
+/// What programs may register with a guard for sockets of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Name or number of the group whose members may.
+    pub group: String,
+    /// Path of the socket at which they do; `None`: the usual one.
+    pub socket: Option<PathBuf>,
+    /// So many sockets at most.
+    pub flows: usize,
+    /// What share of a processor their packets may take together, percent.
+    pub processor_percent: u64,
+    /// The highest priority that they may have.
+    pub priority_max: u8,
 }
 
 /// Whether the interfaces of a node's networks are guarded against floods of packets.

@@ -1,5 +1,6 @@
 //! What the value of a field must look like, and its conversion to the type used inside.
 
+use bumpless_base::Processors;
 use toml_edit::{Item, Value};
 
 use crate::lines::Lines;
@@ -211,6 +212,39 @@ impl Shape for Text {
             }
             _ => fault(show(item)),
         }
+    }
+}
+
+/// Processors, as Linux writes sets of them.
+pub(crate) struct ProcessorList {
+    /// Whether there may be none.
+    pub(crate) may_be_none: bool,
+}
+
+impl Describe for ProcessorList {
+    fn accepts(&self) -> String {
+        let none = if self.may_be_none {
+            ", or \"none\""
+        } else {
+            ""
+        };
+        let last = Processors::END - 1;
+        format!(
+            "numbers of processors from 0 to {last} in quotes, such as \"0\" or \"0,2-3\"{none}"
+        )
+    }
+}
+
+impl Shape for ProcessorList {
+    type Out = Processors;
+    fn read(&self, item: &Item, _: &Lines) -> Result<Processors, Vec<Fault>> {
+        let processors = match item.as_str() {
+            Some("none") if self.may_be_none => Some(Processors::NONE),
+            text => text
+                .and_then(Processors::read_list)
+                .filter(|it| !it.is_empty()),
+        };
+        processors.map_or_else(|| fault(show(item)), Ok)
     }
 }
 

@@ -282,3 +282,24 @@ fn a_message_stays_on_one_line_whatever_the_file_holds() {
         "{found:#?}"
     );
 }
+
+#[test]
+fn processors_are_given_as_linux_writes_them() {
+    for wrong in ["\"1-\"", "\"none\"", "3", "\"1024\"", "\"\""] {
+        let given = format!("interrupt_cpus = {wrong}");
+        let right = "such as \"0\" or \"0,2-3\"";
+        one(
+            "#interrupt_cpus =",
+            &given,
+            "reception.interrupt_cpus",
+            "is ",
+            right,
+        );
+    }
+    let text = sample().replacen("#interrupt_cpus =", "interrupt_cpus = \"0,2-3\"", 1);
+    let text = text.replacen("#rps_cpus =", "rps_cpus = \"none\"", 1);
+    let placement = Config::parse(&text, "test").unwrap().reception.placement;
+    let told = placement.interrupt_cpus.map(|it| it.to_string());
+    assert_eq!(told.as_deref(), Some("0,2-3"));
+    assert!(placement.rps_cpus.is_some_and(|it| it.is_empty()));
+}

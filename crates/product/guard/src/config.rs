@@ -8,12 +8,11 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use bumpless_config::reading::Reader;
-use bumpless_config::{Problem, read_configuration};
+use bumpless_config::{Problem, Registration, read_configuration};
 use bumpless_guard::Setup;
 use bumpless_plan::reception::cost::{Budgets, Costs, Load};
 use bumpless_reception::{NamedFlow, Rest, rates, setup};
 
-pub use check::in_words;
 pub use schema::sample;
 
 /// What a host's file says.
@@ -27,29 +26,6 @@ pub struct Config {
     pub flows: Vec<NamedFlow>,
     /// What programs may register; `None`: nothing.
     pub registration: Option<Registration>,
-}
-
-/// What programs may register.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Registration {
-    /// Name or number of the group whose members may.
-    pub group: String,
-    /// Path of the socket at which they do; `None`: the usual one.
-    pub socket: Option<PathBuf>,
-    /// So many sockets at most.
-    pub flows: usize,
-    /// What share of a processor their packets may take together, percent.
-    pub processor_percent: u64,
-    /// The highest priority that they may have.
-    pub priority_max: u8,
-}
-
-impl Registration {
-    /// Path of the socket, where paths that are not absolute begin at `folder`.
-    pub fn socket_path(&self, folder: &Path) -> PathBuf {
-        let named = self.socket.as_ref().map(|path| folder.join(path));
-        named.unwrap_or_else(|| PathBuf::from(bumpless_registration::USUAL_SOCKET))
-    }
 }
 
 /// The host itself.

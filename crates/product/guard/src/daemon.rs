@@ -12,13 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_node::control::{ControlServer, Handler, refusal};
+use bumpless_node::reception::programs::{self, Programs};
 use bumpless_node::{InstanceLock, LockError, key_file};
 use bumpless_reception::{StartError, survey};
 use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::event;
-use crate::programs::Programs;
 use crate::request::{Request, socket_path};
 use state::{Admission, Shared};
 use told::Told;
@@ -99,7 +99,7 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
     let lock = PathBuf::from(format!("{}.lock", socket.display()));
     let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
     let asked = config.registration.as_ref();
-    let at = asked.map_or_else(PathBuf::new, |it| it.socket_path(folder));
+    let at = asked.map_or_else(PathBuf::new, |it| programs::socket_path(it, folder));
     let shared = Shared::start(config.clone(), at.clone()).map_err(|errors| {
         // Rights are asked for first; what else is wrong is to be told, too.
         let all = check_host(&config);

@@ -5,16 +5,14 @@
 //! | `config` | the host's file: interfaces, flows, budgets |
 //! | `request` | what can be asked of a running daemon, and where |
 //! | `event` | what it says of what happens |
-//! | `programs` | programs that register their sockets |
 //! | `daemon` | starting, looking after the interfaces, ending |
 #![forbid(unsafe_code)]
 
 mod config;
 mod daemon;
 mod event;
-mod programs;
 mod request;
 
-pub use config::{Config, Host, Registration, sample};
+pub use config::{Config, Host, sample};
 pub use daemon::{Options, RunError, check_host, flows_in_words, run};
 pub use request::{Request, socket_path};

@@ -50,7 +50,7 @@ impl Ways {
     /// The ways that the file permits and this host has, and what comes by the one beside the queue. `drawn` is a random number.
     pub fn open(capture: Capture, drawn: u64) -> (Self, Option<Diverted>) {
         let opened = match capture {
-            Capture::Queue => Err("the file says so".to_owned()),
+            Capture::Queue => Err("the file does not ask for the ring".to_owned()),
             Capture::Ring => open(drawn).map_err(|error| error.to_string()),
         };
         let (ring, diverted, why) = match opened {

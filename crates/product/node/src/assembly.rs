@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use bumpless_base::NodeId;
+use bumpless_base::{Duration, NodeId};
 use bumpless_config::{Config, Realtime};
 use bumpless_net_linux::{Clock, open_files, random};
 
@@ -38,6 +38,7 @@ use crate::persist::{Disk, Found};
 use crate::program;
 use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
+use crate::reception::placement;
 use crate::running::{Common, Running};
 use crate::state_security::StateGuards;
 use crate::wiring::Wiring;
@@ -69,7 +70,9 @@ pub fn run(
     notes.extend(unkept.map(|weakness| Note::lasting(weakness.to_string())));
     let drivers = open_drivers((config, &wiring), keys.packets(), open_link, &mut notes)?;
     // Before the node's time begins: attaching waits for the kernel.
-    let guard = NetworkGuard::start(config, node, &mut notes);
+    let guard = NetworkGuard::start((config, node), folder, &mut notes);
+    // After that: a driver may begin anew when a program is attached, with other threads.
+    let placement = placement::start((config, node), options.keeper.as_deref(), &mut notes);
     let beginning = Beginning {
         seed: seed()?,
         now: Clock.now(),
@@ -79,7 +82,11 @@ pub fn run(
     let mut built = Node::new(config, &wiring, drivers, beginning)?;
     built.plane.restore(&found, Clock.now());
     let found = (options, admission, keys);
-    start_threads(config, &wiring, found, (built, disk, notes), &guard)
+    let ended = start_threads(config, &wiring, found, (built, disk, notes), &guard);
+    // In the other order: without the guard's program a virtual interface has no threads, and takes no word on them.
+    drop(placement);
+    guard.end();
+    ended
 }
 
 /// Starts the threads of a node that is put together, and waits for the end of its data plane. What is declared first
@@ -134,7 +141,7 @@ fn start_threads(
     let told_by = (with, guards.healths(), guard.clone());
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let _control = start_control(config, wiring, operator)?;
-    let realtime = config.realtime.clone();
+    let realtime = (config.realtime.clone(), config.reception.busy_poll);
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(RunError::system("start the data plane"))?;
     let _sessions = start_sessions(
@@ -225,10 +232,10 @@ fn start_applications(
 fn start_data_plane(
     mut plane: DataPlane,
     shared: &Shared,
-    realtime: Realtime,
+    (realtime, busy_poll): (Realtime, Duration),
     weaknesses: LogRegistry,
 ) -> io::Result<JoinHandle<()>> {
-    let mut waiter = Waiter::new(&plane, shared.waker.clone());
+    let mut waiter = Waiter::new(&plane, shared.waker.clone(), busy_poll);
     let notes = Arc::clone(&shared.notes);
     thread::Builder::new()
         .name("data plane".into())

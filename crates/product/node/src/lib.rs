@@ -43,6 +43,7 @@ pub mod values;
 pub mod wiring;
 pub mod witness;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -76,6 +77,9 @@ pub struct RunOptions {
     pub log_transfers: bool,
     /// Log every cycle's outputs, not only those that were not written.
     pub log_outputs: bool,
+    /// A command that calls `bumpless_placement::restore` when its input ends: it puts back what a node that is killed has changed
+    /// of its interfaces. `None`: the next start does.
+    pub keeper: Option<Vec<OsString>>,
     /// Set to end the node. A primary with a synchronised backup hands over first.
     pub stop: Arc<AtomicBool>,
 }
@@ -210,6 +214,7 @@ pub fn open_udp(_link: LinkId, settings: &LinkSettings) -> Result<OpenedLink, Op
     let mut config = UdpConfig::new(settings.local);
     config.dscp = settings.dscp;
     config.priority = settings.priority;
+    config.busy_poll = settings.busy_poll;
     config.may_be_absent = true;
     config.receive_buffer = config.receive_buffer.max(settings.windows());
     let link = UdpLink::open(&config)?;

@@ -1,6 +1,10 @@
-//! What is told of reception under load: the same of a node and of a host's guard. [`guard`] is the node's own.
+//! What is told of reception under load: the same of a node and of a host's guard. [`guard`] is the node's own, and [`placement`] where
+//! its packets are worked off.
 
+pub mod budgets;
 pub mod guard;
+pub mod placement;
+pub mod programs;
 
 use bumpless_guard::{FlowId, Setup};
 use bumpless_reception::{InterfaceReport, name_of_rest, terms_of};

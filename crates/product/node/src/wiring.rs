@@ -32,6 +32,8 @@ pub struct LinkSettings {
     pub in_flight_max: u32,
     /// Whether a flood of strangers is kept from the process, as far as its sockets can.
     pub screens: bool,
+    /// For how long the kernel may ask the interface itself when there is nothing to receive.
+    pub busy_poll: Duration,
 }
 
 impl LinkSettings {
@@ -130,6 +132,7 @@ impl Wiring {
                     in_flight_max: config.transfer.in_flight_max
                         * u32::try_from(self.partners.len()).unwrap_or(u32::MAX),
                     screens: config.reception.guard != ReceptionGuard::Off,
+                    busy_poll: config.reception.busy_poll,
                 })
             })
             .collect()
@@ -277,6 +280,7 @@ mod tests {
             priority: 0,
             in_flight_max: 32_768,
             screens: false,
+            busy_poll: Duration::ZERO,
         };
         let bytes = 2 * 32_768 * (65_507 + 1024_u64);
         assert_eq!(settings.windows() as u64, bytes.min(usize::MAX as u64));

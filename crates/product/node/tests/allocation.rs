@@ -192,6 +192,7 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
                 log_stdout: None,
                 log_transfers: true,
                 log_outputs: true,
+                keeper: None,
                 stop,
             };
             run(&config, node, options, &mut |link, settings| {

@@ -420,6 +420,7 @@ fn a_node_without_its_key_does_not_start_and_takes_nothing() {
         log_stdout: None,
         log_transfers: false,
         log_outputs: false,
+        keeper: None,
         // One that starts all the same ends at once.
         stop: Arc::new(AtomicBool::new(true)),
     };

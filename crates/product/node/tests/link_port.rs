@@ -74,6 +74,7 @@ fn port(driver: Swallow, bandwidth: u64) -> LinkPort<Swallow> {
         priority: 0,
         in_flight_max: 512,
         screens: false,
+        busy_poll: Duration::ZERO,
     };
     let addresses = Addresses {
         nodes: vec![NodeId(1)],

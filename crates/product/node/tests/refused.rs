@@ -51,6 +51,7 @@ fn of_a_node_that_cannot_listen_for_its_operator_nothing_keeps_running() {
         log_stdout: None,
         log_transfers: false,
         log_outputs: false,
+        keeper: None,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let node = config.node("left").unwrap();

@@ -90,6 +90,7 @@ fn port(bandwidth: u64) -> (LinkPort<Keep>, Sent) {
         priority: 0,
         in_flight_max: 512,
         screens: false,
+        busy_poll: Duration::ZERO,
     };
     let sent = Sent::default();
     let driver = Keep(Rc::clone(&sent));

@@ -60,6 +60,7 @@ fn options(log: PathBuf, stop: Arc<AtomicBool>) -> RunOptions {
         log_stdout: None,
         log_transfers: false,
         log_outputs: false,
+        keeper: None,
         stop,
     }
 }

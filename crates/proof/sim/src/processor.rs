@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use bumpless_base::Instant;
 use bumpless_config::{Config, ReceptionGuard};
 use bumpless_guard::{FlowId, Guard, Rate, Refusal, Setup, Verdict};
-use bumpless_node::reception::guard;
+use bumpless_node::reception::budgets;
+use bumpless_plan::reception::cost::Costs;
 
 use crate::network::Parcel;
 
@@ -104,9 +105,22 @@ impl Processor {
     /// # Errors
     /// What the guard refuses.
     pub fn new(config: &Config, node: usize) -> Result<Self, String> {
-        let setup = guard::setup_of(config, bumpless_base::NodeId(node as u8));
+        let setup = budgets::setup_of(config, bumpless_base::NodeId(node as u8));
         let guarded = config.reception.guard != ReceptionGuard::Off;
-        let ring = config.reception.ring as usize;
+        let costs = budgets::costs(config);
+        Self::with((setup, guarded), &costs, config.networks.len())
+    }
+
+    /// One with so many interfaces, and what is asked of their guards, if they have some.
+    ///
+    /// # Errors
+    /// What the guard refuses.
+    pub fn with(
+        (setup, guarded): (Setup, bool),
+        costs: &Costs,
+        interfaces: usize,
+    ) -> Result<Self, String> {
+        let ring = costs.ring as usize;
         let interface = |_| {
             let guard = guarded
                 .then(|| Guard::new(&setup, Instant::ZERO))
@@ -116,10 +130,10 @@ impl Processor {
                 ring: VecDeque::with_capacity(ring),
             })
         };
-        let interfaces = (0..config.networks.len()).map(interface);
+        let interfaces = (0..interfaces).map(interface);
         Ok(Self {
-            packet: config.reception.packet_ns,
-            dropped: config.reception.dropped_ns,
+            packet: costs.packet_ns,
+            dropped: costs.dropped_ns,
             ring,
             interfaces: interfaces.collect::<Result<_, String>>()?,
             setup,
@@ -139,24 +153,41 @@ impl Processor {
         (network, runs): (usize, bool),
         header: &[u8],
     ) -> Result<Through, Loss> {
-        let interface = &mut self.interfaces[network];
-        while interface.ring.pop_front_if(|done| *done <= now).is_some() {}
-        if interface.ring.len() >= self.ring {
+        if !self.has_room(now, network) {
             return Err(Loss::Ring);
         }
-        let guard = interface.guard.as_mut().filter(|_| runs);
+        let guard = self.interfaces[network].guard.as_mut();
+        let guard = guard.filter(|_| runs);
         let decided = guard.map_or(Ok(None), |guard| decide(guard, now, header).map(Some));
         let takes = match decided {
             Ok(_) => self.packet,
             Err(_) => self.dropped,
         };
-        let done = self.busy_until.max(now) + takes;
-        interface.ring.push_back(done);
-        self.busy_until = done;
-        self.taken += takes;
+        let done = self.work_off(now, network, takes);
         let flow = decided?;
         let budget = flow.and_then(|flow| Some((flow, rate_of(&self.setup, flow)?)));
         Ok(Through { done, budget })
+    }
+
+    /// A packet comes that is let in, whatever the guard would say: when it is done. `None`: the ring is full.
+    pub fn let_in(&mut self, now: u64, network: usize) -> Option<u64> {
+        self.has_room(now, network)
+            .then(|| self.work_off(now, network, self.packet))
+    }
+
+    fn has_room(&mut self, now: u64, network: usize) -> bool {
+        let ring = &mut self.interfaces[network].ring;
+        while ring.pop_front_if(|done| *done <= now).is_some() {}
+        ring.len() < self.ring
+    }
+
+    /// When a packet that takes so long is done.
+    fn work_off(&mut self, now: u64, network: usize, takes: u64) -> u64 {
+        let done = self.busy_until.max(now) + takes;
+        self.interfaces[network].ring.push_back(done);
+        self.busy_until = done;
+        self.taken += takes;
+        done
     }
 
     /// Packets that wait in a ring at most.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bumpless_config::{Config, ReceptionGuard, ReferenceKind};
-use bumpless_node::reception::guard;
+use bumpless_node::reception::budgets;
 use bumpless_sim::{Aim, Fault, Report, Scenario, Settings, Size, Timed, as_scenario, run, shrink};
 
 const SECOND: u64 = 1_000_000_000;
@@ -31,7 +31,7 @@ fn pair(changed: impl FnOnce(&mut Config)) -> Arc<Config> {
 }
 
 fn borne(config: &Config) -> u64 {
-    guard::load(config, bumpless_base::NodeId(0)).flood_per_s
+    budgets::load(config, bumpless_base::NodeId(0)).flood_per_s
 }
 
 /// A second of a flood at the primary, when the start is over for longer than healing takes.
@@ -63,7 +63,7 @@ fn as_much_of_any_flood_as_a_node_bears_by_plan_moves_no_role_and_misses_nothing
     assert!(
         rate > 100_000,
         "{:?}",
-        guard::load(&config, bumpless_base::NodeId(0))
+        budgets::load(&config, bumpless_base::NodeId(0))
     );
     for (aim, seed) in AIMS.into_iter().zip([1, 2, 3, 4, 5]) {
         let report = flooded(&config, aim, false, rate, seed);
@@ -81,7 +81,7 @@ fn as_much_of_any_flood_as_a_node_bears_by_plan_moves_no_role_and_misses_nothing
 #[test]
 fn bursts_of_all_budgets_at_once_fill_no_ring_at_the_rate_that_a_node_bears_by_plan() {
     let config = Size::Small.config();
-    let load = guard::load(&config, bumpless_base::NodeId(0));
+    let load = budgets::load(&config, bumpless_base::NodeId(0));
     assert!(load.ring_ends_it, "{load:?}");
     let flood = |config: &Arc<Config>, rate: u64, seed| {
         let networks = config.networks.len();
@@ -114,7 +114,7 @@ fn bursts_of_all_budgets_at_once_fill_no_ring_at_the_rate_that_a_node_bears_by_p
     // The test can fail: as many as a processor bears that has no bursts.
     let mut large = Config::clone(&config);
     large.reception.ring = 65_536;
-    let average = guard::load(&large, bumpless_base::NodeId(0));
+    let average = budgets::load(&large, bumpless_base::NodeId(0));
     assert!(!average.ring_ends_it);
     let report = flood(&config, average.flood_per_s, 1);
     assert!(report.flood_counts.ring > 0, "{:?}", report.flood_counts);

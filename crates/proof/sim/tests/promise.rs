@@ -1,6 +1,6 @@
 //! Kept promise: what the plan says of drawn channel sets, judged by the shipped cores (`spec/plan.md`).
 
-use bumpless_sim::promise::{Tally, Told, Verdict, judge};
+use bumpless_sim::promise::{Tally, Told, Verdict, judge, judge_flooded};
 
 fn tally(seeds: impl IntoIterator<Item = u64>, told: Told, search: bool) -> (Tally, Vec<String>) {
     let mut tally = Tally::default();
@@ -17,6 +17,28 @@ fn tally(seeds: impl IntoIterator<Item = u64>, told: Told, search: bool) -> (Tal
         tally.add(&judged);
     }
     (tally, broken)
+}
+
+/// Under as much of a flood as a node bears by plan (S-18, V-101).
+#[test]
+fn a_yes_keeps_its_promise_under_a_flood_that_is_borne_by_plan() {
+    let judged: Vec<_> = (0..60)
+        .map(|seed| judge_flooded(seed, Told::Truth))
+        .collect();
+    let (mut states, mut wrong) = (0, Vec::new());
+    for it in judged {
+        if let Verdict::Admitted {
+            states: more,
+            broken,
+            ..
+        } = it.verdict
+        {
+            states += more;
+            wrong.extend(broken.map(|it| format!("seed {}: {}", it.seed, it.what)));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(states > 1000, "{states}");
 }
 
 /// Whether the judge finds a missed deadline.

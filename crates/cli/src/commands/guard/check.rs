@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_guard_daemon::{Config, check_host, flows_in_words, sample};
+use bumpless_placement::{Advice, Found, Surroundings, Tree, advice, survey};
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::reception;
+use crate::commands::{placement, reception};
 use crate::output::{self, Outcome};
 
 /// Check a host's file and print every error at once, with line and remedy; then what keeps this host from running it
@@ -48,6 +49,7 @@ impl Check {
                 "budgets_percent_of_processor": config.cost().budgets_percent(),
                 "registered_percent_of_processor": config.registered_percent(),
                 "cost": reception::json(&config.cost(), &config.costs()),
+                "interfaces": seen(&config).iter().map(|(found, advice)| placement::json(found, advice)).collect::<Vec<_>>(),
                 "runs_here": missing.is_empty(),
                 "missing_here": missing,
             })),
@@ -55,6 +57,20 @@ impl Check {
         }
         Ok(ExitCode::from(u8::from(!missing.is_empty())))
     }
+}
+
+/// The interfaces that are there, and what is to be said of their rings.
+fn seen(config: &Config) -> Vec<(Found, Vec<Advice>)> {
+    let with = Surroundings::with_ring(config.host.ring);
+    let names = config.host.interfaces.iter();
+    let found = names.map(|name| survey(&Tree::default(), name));
+    let found = found.filter(|it| it.place.is_some() || it.ring.is_some());
+    found
+        .map(|it| {
+            let advice = advice(&it, &with);
+            (it, advice)
+        })
+        .collect()
 }
 
 fn print(config: &Config, name: &str, missing: &[String]) {
@@ -72,6 +88,11 @@ fn print(config: &Config, name: &str, missing: &[String]) {
             "programs of group {} may register {} sockets of theirs, whose packets take {} % of a processor besides",
             it.group, it.flows, it.processor_percent
         )),
+    }
+    for (found, advice) in seen(config) {
+        placement::of_one(&found, &advice)
+            .iter()
+            .for_each(output::print_line);
     }
     for it in missing {
         output::print_line(format_args!("this host cannot run it: {it}"));

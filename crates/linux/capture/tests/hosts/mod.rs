@@ -87,7 +87,7 @@ pub fn wait_for_own_route(address: &str) {
     });
 }
 
-pub /// Waits until both cables carry packets: the kernel finds that both ends of one are up some time after they are, and until
+/// Waits until both cables carry packets: the kernel finds that both ends of one are up some time after they are, and until
 /// then drops what is sent.
 fn wait_for_carriers() {
     wait_for("both cables", || {

@@ -2,6 +2,7 @@
 
 use crate::errno::Errno;
 use crate::sys;
+use bumpless_base::Duration;
 use libc::c_int;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,9 @@ pub struct UdpConfig {
     pub send_buffer: usize,
     /// Use segmentation offload where the kernel has it. `false` forces single datagrams.
     pub segmentation: bool,
+    /// For how long the kernel may ask the interface itself when a receiver finds nothing (SO_BUSY_POLL, whole microseconds); zero: as
+    /// the system has it. Above what the system has it needs CAP_NET_ADMIN.
+    pub busy_poll: Duration,
     /// Open even if the address is not on this machine (yet): the link then reports
     /// [`Unreachable`](crate::SendFailure::Unreachable) until the address appears. For a node that
     /// must start while one of its networks is down. `false` makes an absent address an error.
@@ -41,6 +45,7 @@ impl UdpConfig {
             receive_buffer: 4 << 20,
             send_buffer: 1 << 20,
             segmentation: true,
+            busy_poll: Duration::ZERO,
             may_be_absent: false,
         }
     }
@@ -134,6 +139,7 @@ fn open_socket(config: &UdpConfig) -> Result<(OwnedFd, UdpReport), OpenCause> {
     let mut report = UdpReport::default();
     mark(&socket, config, &mut report.notes);
     size_buffers(&socket, config, &mut report);
+    poll_busily(&socket, config, &mut report.notes);
     report.coalescing = sys::set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
     report.address_present = bind(&socket, config)?;
     Ok((socket, report))
@@ -190,6 +196,22 @@ fn mark(socket: &OwnedFd, config: &UdpConfig, notes: &mut Vec<String>) {
         notes.push(format!(
             "{}: socket priority {priority} refused ({errno}); local queues will not prefer this \
              traffic; use 0 to 6 or grant CAP_NET_ADMIN",
+            config.local
+        ));
+    }
+}
+
+/// Whether the kernel asks the interface is a matter of microseconds: refused, the receiver finds what an interrupt brings.
+fn poll_busily(socket: &OwnedFd, config: &UdpConfig, notes: &mut Vec<String>) {
+    let micros = config.busy_poll.as_nanos() / 1000;
+    let value = c_int::try_from(micros).unwrap_or(c_int::MAX);
+    if value == 0 {
+        return;
+    }
+    if let Err(errno) = sys::set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, value) {
+        notes.push(format!(
+            "{}: asking the interface itself for packets refused ({errno}); they are there some microseconds later; grant \
+             CAP_NET_ADMIN",
             config.local
         ));
     }

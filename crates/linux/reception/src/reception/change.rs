@@ -19,7 +19,11 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn filter(&self) -> Result<Filter, LoadError> {
+    /// A filter for it, with the flows that are registered.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn filter(&self) -> Result<Filter, LoadError> {
         let mut filter = Filter::with_room(self.setup, self.room)?;
         for (at, flow) in self.registered {
             filter.set_flow(*at, flow.clone())?;

@@ -23,12 +23,14 @@ mod tags;
 mod timing;
 mod weaknesses;
 
-use bumpless_base::{LinkId, NodeId};
+use std::path::PathBuf;
+
+use bumpless_base::{Duration, LinkId, NodeId};
 
 pub(crate) use capacity::{ADDRESSABLE, Kinds, buffers};
 
 use crate::file::File;
-use crate::model::{Config, PlanSettings, Realtime, Reception};
+use crate::model::{Config, Placement, PlanSettings, Realtime, Reception, Registration};
 use crate::reader::Reader;
 use crate::security::Security;
 
@@ -73,6 +75,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let transfer = capacity::check(reader, file, &drafts, &groups, (&map, protection), room);
     let realtime = realtime(&file.realtime);
     let reception = reception(&file.reception);
+    let registration = registration(&file.registration);
     let plan = plan(&file.plan);
     let applications: Option<Vec<_>> = drafts.into_iter().map(draft::Draft::finish).collect();
     if !reader.is_clean() {
@@ -85,6 +88,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         security: security?,
         realtime: realtime?,
         reception: reception?,
+        registration: registration?,
         plan: plan?,
         networks: networks?,
         nodes: nodes?,
@@ -116,7 +120,30 @@ fn reception(given: &crate::schema::Reception) -> Option<Reception> {
         packet_ns: given.packet?,
         dropped_ns: given.dropped?,
         ring: given.ring?,
+        placement: Placement {
+            interrupt_cpus: given.interrupt_cpus?,
+            rps_cpus: given.rps_cpus?,
+            napi_priority: { given.napi_priority? }
+                .map(u8::try_from)
+                .transpose()
+                .ok()?,
+        },
+        busy_poll: Duration::from_micros(given.busy_poll?),
     })
+}
+
+/// What programs may register; the outer `None`: it is wrong.
+fn registration(given: &crate::schema::Registration) -> Option<Option<Registration>> {
+    let Some(group) = given.group.clone()? else {
+        return Some(None);
+    };
+    Some(Some(Registration {
+        group,
+        socket: given.socket.clone()?.map(PathBuf::from),
+        flows: usize::try_from(given.flows?).ok()?,
+        processor_percent: given.share?,
+        priority_max: u8::try_from(given.priority_max?).ok()?,
+    }))
 }
 
 fn realtime(given: &crate::schema::Realtime) -> Option<Realtime> {

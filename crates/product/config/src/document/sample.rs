@@ -39,6 +39,7 @@ const BLOCKS: &[Block] = &[
     ("security", &[]),
     ("realtime", &[]),
     ("reception", &[]),
+    ("registration", &[]),
     ("plan", &[]),
     ("network", &[("name", "\"A\"")]),
     ("network", &[("name", "\"B\"")]),

@@ -17,8 +17,8 @@ pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
 pub(crate) use controllers::{FaultWord, FieldSecurityWord, KindWord, PersistWord};
 pub use numbers::Whole;
 pub(crate) use pair::{
-    Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Timing,
-    Transfer,
+    Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Registration,
+    Timing, Transfer,
 };
 pub(crate) use programs::{Device, DeviceKindWord, Input, InputAreaWord, Output, OutputAreaWord};
 pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
@@ -33,13 +33,14 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 18] = [
+pub(crate) const SECTIONS: [&SectionInfo; 19] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
     Security::INFO,
     Realtime::INFO,
     Reception::INFO,
+    Registration::INFO,
     PlanSettings::INFO,
     Network::INFO,
     Node::INFO,

@@ -4,8 +4,8 @@ use super::addresses::{AddressEntry, Addresses};
 use super::numbers::{Bytes, Megabits, Millis, Real, Whole};
 use super::section;
 use crate::model::{IN_FLIGHT_MAX, ReceptionGuard, WireVersion};
-use crate::shape::{Choice, Flag, Name, Text};
-use bumpless_base::Duration;
+use crate::shape::{Choice, Flag, Name, ProcessorList, Text};
+use bumpless_base::{Duration, Processors};
 
 section! {
     /// The pair, or pool, as a whole.
@@ -168,6 +168,56 @@ section! {
         /// Cost: none.
         /// Hazard: more than it holds promises that more of a flood is borne than is.
         ring: u64 = "ring", "packets", Whole { min: 16, max: 65_536 }, default("256");
+        /// Processors to which interrupts of the networks' interfaces come while the node runs, and on which threads of `napi_priority`
+        /// run. It takes root, or CAP_DAC_OVERRIDE, CAP_NET_ADMIN and CAP_SYS_NICE, as the next two do; what there was before is put back at the end.
+        /// Cost: these processors have less time for programs.
+        /// Hazard: with the data plane's own among them (`cpu` in [realtime]), both wait for each other; `bumpless check` says so.
+        interrupt_cpus: Processors = "interrupt_cpus", "processor numbers", ProcessorList { may_be_none: false },
+            computed("as the system has them");
+        /// Processors to which the networks' interfaces hand received packets on (RPS) while the node runs; `"none"`: packets are worked off where the interrupt was.
+        /// Cost: an interrupt between processors for each burst.
+        /// Hazard: with the data plane's own among them, packets of other programs delay it.
+        rps_cpus: Processors = "rps_cpus", "processor numbers", ProcessorList { may_be_none: true },
+            computed("as the system has them");
+        /// Priority (SCHED_FIFO) of threads of the interfaces' own that work packets off while the node runs (threaded NAPI); 0: ordinary ones. It is
+        /// to be above that of the data plane, which waits for them.
+        /// Cost: a change of threads for each burst.
+        /// Hazard: above other real-time programs, floods that budgets let in delay these; below the data plane, or with an ordinary one, packets wait for
+        /// whatever else runs there.
+        napi_priority: u64 = "napi_priority", "none", Whole { min: 0, max: 99 }, computed("as the system has it: mostly no threads");
+        /// For how long the data plane looks for packets and states without sleeping, after the last that came (busy polling); 0: not at all. Where it is
+        /// permitted (CAP_NET_ADMIN), the interface itself is asked (SO_BUSY_POLL).
+        /// Cost: up to a whole processor.
+        /// Hazard: on a processor that it shares, the application and other programs get less of it; with a real-time priority, nothing.
+        busy_poll: u64 = "busy_poll_us", "microseconds", Whole { min: 0, max: 10_000 }, default("0");
+    }
+}
+
+section! {
+    /// What programs of the computer may register with a node's guard for sockets of their own while they run, in the manner of setsockopt: capacity, period
+    /// and priority. Without `group` no program may. This is local: nodes may differ in it. spec/reception.md says what is promised (V-80 and further).
+    Registration = "registration", Once, [] {
+        /// Members of this group may, and root; with `"root"` nobody else.
+        /// Cost: none.
+        /// Hazard: a member can have floods at its own ports received, up to `processor_percent`.
+        group: String = "group", "name or number of a group", Text { what: "a group", max: 32 }, computed("no program may register");
+        /// Path of the socket at which programs register, in a folder that the group may enter. A path that is not absolute begins at the folder of this
+        /// file.
+        /// Cost: none.
+        /// Hazard: of two guards on one computer, programs find the one that is where they look.
+        socket: String = "socket", "path", Text { what: "a path", max: 100 }, computed("/run/bumpless-guard.sock, where programs look");
+        /// So many sockets may be registered at a time.
+        /// Cost: a place in the kernel for each, and one more look for each packet.
+        /// Hazard: none.
+        flows: u64 = "flows", "sockets", Whole { min: 1, max: 256 }, default("32");
+        /// What share of one processor their packets may take together, beside those of the node.
+        /// Cost: that share, if programs use it.
+        /// Hazard: more than the computer has left takes the processor from the applications.
+        share: u64 = "processor_percent", "percent", Whole { min: 1, max: 10_000 }, default("10");
+        /// The highest priority that a socket may be registered with.
+        /// Cost: none.
+        /// Hazard: none.
+        priority_max: u64 = "priority_max", "none", Whole { min: 0, max: 255 }, default("99");
     }
 }
 

@@ -49,13 +49,14 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 18] = [
+    let readers: [fn(TableReader<'_>); 19] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
         read::<Security>,
         read::<Realtime>,
         read::<Reception>,
+        read::<Registration>,
         read::<PlanSettings>,
         read::<Network>,
         read::<Node>,

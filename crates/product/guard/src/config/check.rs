@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bumpless_base::Duration;
+use bumpless_config::Registration;
 use bumpless_config::reading::Reader;
-use bumpless_guard::{Match, Rate, Setup, Transport};
-use bumpless_reception::{NamedFlow, Rest};
+use bumpless_guard::{Match, Rate, Setup};
+use bumpless_reception::{NamedFlow, Rest, in_words};
 
 use super::schema::{File, FlowEntry, Side};
-use super::{Config, Host, Registration};
+use super::{Config, Host};
 
 /// Most patterns of a file: each port of a flow is one, with each of its senders.
 const PATTERNS_MAX: usize = 65_536;
@@ -159,24 +160,6 @@ fn overlaps(
                 claimed.insert(pattern, entry.place.line);
             }
         }
-    }
-}
-
-/// A pattern as messages have it.
-pub fn in_words(pattern: &Match) -> String {
-    let name = |transport| match transport {
-        Transport::Udp => "udp",
-        Transport::Tcp => "tcp",
-    };
-    match *pattern {
-        Match::Port(transport, port) => format!("{} {port}", name(transport)),
-        Match::PortFrom(transport, port, from) => {
-            format!("{} {port} from {from}", name(transport))
-        }
-        Match::Answers(transport, from, port) => {
-            format!("answers from {} {port} of {from}", name(transport))
-        }
-        Match::EchoReplies(from) => format!("echo replies from {from}"),
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bumpless_node::reception::programs::{Registered, Registry};
 use bumpless_reception::InterfaceReport;
 use serde_json::{Value, json};
 
 use super::flows_in_words;
 use super::state::Shared;
 use crate::event;
-use crate::programs::{Registered, Registry};
 
 /// What was told already, so that it is told once.
 pub struct Told {
@@ -53,7 +53,7 @@ impl Told {
                 &words,
             );
         }
-        let names = state.names_of_file();
+        let names = state.roster.names_of_own();
         let registration = match &shared.registration {
             None => "programs may not register sockets of theirs ([registration] names no group)"
                 .to_owned(),
@@ -79,7 +79,7 @@ impl Told {
         let Ok(reports) = state.reception.report() else {
             return;
         };
-        if let Some(registry) = &state.registry {
+        if let Some(registry) = &state.roster.registry {
             self.registrations(registry);
         }
         self.left(&reports);
@@ -87,7 +87,7 @@ impl Told {
         for it in &reports {
             self.mode(it);
             for (flow, counts) in &it.flows {
-                let key = (it.name.clone(), state.name(*flow).to_owned());
+                let key = (it.name.clone(), state.roster.name(*flow).to_owned());
                 let earlier = before.remove(&key).unwrap_or_default();
                 self.drops(key, earlier, counts.capacity + counts.closed);
             }

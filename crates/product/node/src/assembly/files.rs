@@ -4,6 +4,7 @@ use bumpless_config::{Config, Security};
 
 use crate::control::CALLERS_MAX;
 use crate::field_identity;
+use crate::reception::programs::SILENT_MAX;
 use crate::wiring::Wiring;
 
 /// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
@@ -33,6 +34,10 @@ pub fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
         })
         .sum();
     let networks = config.networks.len() + config.references.len();
-    let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
+    // Each network's record of how its interface was; each program's connection, and those that have not said what they want.
+    let placed = config.networks.len() + 1;
+    let programs = { config.registration.as_ref() }.map_or(0, |it| it.flows + 2 + SILENT_MAX);
+    let needed =
+        ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions + placed + programs;
     needed as u64
 }

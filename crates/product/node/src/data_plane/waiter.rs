@@ -1,6 +1,6 @@
 //! Waiting between two turns of the loop: for a datagram, a wake-up, or the next deadline.
 
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::{Clock, Poller, Waker};
 
 use super::link_port::LinkPort;
@@ -13,11 +13,16 @@ pub struct Waiter {
     poller: Poller,
     /// Position in `poller` of each port's descriptor.
     descriptors: Vec<Option<usize>>,
+    /// For how long it looks without sleeping after something came.
+    busy_poll: Duration,
+    /// When something came last.
+    came: Instant,
 }
 
 impl Waiter {
-    /// Waits for the links and ICMP sockets of `plane`, and for `waker`.
-    pub fn new(plane: &DataPlane, waker: Waker) -> Self {
+    /// Waits for the links and ICMP sockets of `plane`, and for `waker`; for `busy_poll` after something came it looks for the next without
+    /// sleeping.
+    pub fn new(plane: &DataPlane, waker: Waker, busy_poll: Duration) -> Self {
         let mut watched = Vec::new();
         let mut watch = |descriptor| {
             watched.push(descriptor);
@@ -33,6 +38,8 @@ impl Waiter {
         Self {
             poller: Poller::new(&watched, waker),
             descriptors,
+            busy_poll,
+            came: Clock.now(),
         }
     }
 
@@ -61,13 +68,34 @@ impl Waiter {
     fn wait(&mut self, plane: &mut DataPlane, until: Instant) {
         self.watch_full(plane, true);
         let began = Clock.now();
-        // A failed wait (out of kernel memory) must not become a busy loop that starves the
-        // machine.
-        if self.poller.wait(until).is_err() {
-            std::thread::sleep(std::time::Duration::from_micros(100));
+        let came = match self.look_busily(plane, until) {
+            Some(came) => came,
+            None => self.poller.wait(until).map_or_else(
+                |_| {
+                    // A failed wait (out of kernel memory) must not become a busy loop that starves the machine.
+                    std::thread::sleep(std::time::Duration::from_micros(100));
+                    false
+                },
+                |ready| !ready.is_empty(),
+            ),
+        };
+        if came {
+            self.came = Clock.now();
         }
         self.watch_full(plane, false);
         plane.resume(until.max(began), Clock.now());
+    }
+
+    /// Looks for something without sleeping as long as it is to be expected soon: whether something came. `None`: it is the time to sleep.
+    fn look_busily(&mut self, plane: &DataPlane, until: Instant) -> Option<bool> {
+        let end = self.came + self.busy_poll;
+        let is_full = |port: &LinkPort| port.full;
+        // Room to write is not looked for.
+        if self.busy_poll == Duration::ZERO || plane.ports.iter().flatten().any(is_full) {
+            return None;
+        }
+        let came = self.poller.look_busily(until.min(end));
+        (came || until <= end).then_some(came)
     }
 
     /// Wakes up when a link whose queue was full can take more.

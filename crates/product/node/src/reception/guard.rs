@@ -1,18 +1,21 @@
-//! The guard of a node's networks: its own flows are received with the plan's budgets, everything else with a bounded one.
+//! The guard of a node's networks: its own flows are received with the plan's budgets, those of programs that register with theirs, everything else
+//! with a bounded one.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_base::NodeId;
-use bumpless_capture::interfaces;
-use bumpless_config::{Config, ReceptionGuard};
+use bumpless_config::{Config, ReceptionGuard, Registration};
 use bumpless_guard::Setup;
-use bumpless_plan::reception as plan;
-use bumpless_plan::reception::cost::{Budgets, Costs, Load};
-use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, rates, setup};
+use bumpless_reception::{Filter, NamedFlow, Reception, StartError, Wanted, setup};
 use serde_json::{Value, json};
 
+use super::budgets::{interfaces_of, planned};
+use super::programs::{
+    Flows, Limits, Programs, Refusal, Registered, Registry, Roster, patterns, socket_path,
+};
 use super::{interfaces as interfaces_json, weaknesses};
 use crate::directory::Directory;
 use crate::note::Note;
@@ -22,9 +25,13 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Between two looks at the interfaces.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// What guards a node's networks for as long as it is held.
+/// What guards a node's networks until it is ended.
 #[derive(Clone, Default)]
-pub struct NetworkGuard(Arc<Mutex<State>>);
+pub struct NetworkGuard {
+    state: Arc<Mutex<State>>,
+    /// Programs that register; `None`: none may.
+    programs: Arc<Mutex<Option<Programs>>>,
+}
 
 #[derive(Default)]
 struct State {
@@ -34,10 +41,12 @@ struct State {
 
 struct Held {
     node: NodeId,
-    setup: Setup,
-    names: Vec<String>,
+    /// Its flows, and those of programs.
+    roster: Roster,
     /// What was done for which configuration.
     renewal: Renewal,
+    /// What programs have registered against the configuration in force, a sentence each.
+    against: Vec<String>,
     interfaces: Vec<String>,
     reception: Reception,
     /// Passes everything, while the configuration changes.
@@ -62,8 +71,9 @@ impl Renewal {
 }
 
 impl NetworkGuard {
-    /// Guards the interfaces of this node's networks as far as it is permitted; what keeps it from that is added to `notes`.
-    pub fn start(config: &Config, node: NodeId, notes: &mut Vec<Note>) -> Self {
+    /// Guards the interfaces of this node's networks as far as it is permitted; what keeps it from that is added to `notes`. Paths of the
+    /// configuration begin at `folder`.
+    pub fn start((config, node): (&Config, NodeId), folder: &Path, notes: &mut Vec<Note>) -> Self {
         let interfaces = interfaces_of(config, node);
         if interfaces.is_empty() {
             return Self::default();
@@ -74,35 +84,24 @@ impl NetworkGuard {
             notes.push(Note::lasting(text.to_owned()));
             return Self::default();
         }
-        let (setup, names) = asked(config, node);
-        let started = Reception::start_where_possible(&setup, &interfaces).and_then(|reception| {
-            let open = Filter::open().map_err(|error| vec![StartError::Load(error)])?;
-            Ok((reception, open))
-        });
-        match started {
-            Ok((reception, open)) => Self(Arc::new(Mutex::new(State {
-                held: Some(Held {
-                    node,
-                    setup,
-                    names,
-                    renewal: Renewal {
-                        fingerprint: config.fingerprint(),
-                        is_lifted: false,
-                        failure: None,
-                    },
-                    interfaces,
-                    reception,
-                    open,
-                }),
-            }))),
+        let held = match Held::start(config, node, interfaces) {
+            Ok(held) => held,
             Err(errors) => {
                 notes.push(Note::lasting(refused(&errors)));
-                Self::default()
+                return Self::default();
             }
+        };
+        let programs = config
+            .registration
+            .as_ref()
+            .and_then(|asked| listen(asked, folder, notes));
+        Self {
+            state: Arc::new(Mutex::new(State { held: Some(held) })),
+            programs: Arc::new(Mutex::new(programs)),
         }
     }
 
-    /// Looks after it for as long as it is held: interfaces that come back, a configuration that changes.
+    /// Looks after it until it is ended: interfaces that come back, a configuration that changes, programs that register.
     ///
     /// # Errors
     /// The system has no thread for it.
@@ -110,9 +109,23 @@ impl NetworkGuard {
         if self.lock().held.is_none() {
             return Ok(());
         }
-        let held = Arc::downgrade(&self.0);
+        let (held, programs) = (Arc::downgrade(&self.state), Arc::downgrade(&self.programs));
         let thread = thread::Builder::new().name("reception".into());
-        thread.spawn(move || watch(&held, &directory)).map(drop)
+        thread
+            .spawn(move || watch(&held, &programs, &directory))
+            .map(drop)
+    }
+
+    /// Guards nothing any more, and no program is registered.
+    pub fn end(&self) {
+        // First who waits for programs, who then looks at the state.
+        drop(
+            self.programs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        drop(self.lock().held.take());
     }
 
     /// What status says of it, null where nothing is guarded, and what weakens it.
@@ -124,12 +137,19 @@ impl NetworkGuard {
         let lifted = held.renewal.is_lifted.then(|| {
             "the networks are not guarded against floods of packets until the change of the configuration is made".to_owned()
         });
-        let besides = lifted.into_iter().chain(held.renewal.failure.clone());
+        let besides = lifted
+            .into_iter()
+            .chain(held.renewal.failure.clone())
+            .chain(held.against.clone());
         match held.reception.report() {
             Ok(reports) => {
-                let told = interfaces_json(&reports, &held.setup, &held.names);
+                let roster = &held.roster;
+                let mut told = interfaces_json(&reports, roster.setup(), roster.names());
+                roster.add_programs(&mut told);
+                let registration = roster.registry.as_ref().map(Registry::json);
                 let weaknesses = weaknesses(&reports).into_iter().chain(besides);
-                (json!({"interfaces": told}), weaknesses.collect())
+                let told = json!({"interfaces": told, "registration": registration});
+                (told, weaknesses.collect())
             }
             Err(error) => {
                 let weakness = format!("what the networks' guard counts cannot be read: {error}");
@@ -139,7 +159,32 @@ impl NetworkGuard {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Listens for programs; what keeps it from that is added to `notes`.
+fn listen(asked: &Registration, folder: &Path, notes: &mut Vec<Note>) -> Option<Programs> {
+    let path = socket_path(asked, folder);
+    let listening = Programs::listen(&path, &asked.group);
+    let listening = listening.map_err(|error| {
+        notes.push(Note::lasting(format!(
+            "no program can register with the networks' guard: the socket {} cannot be opened: {error}; name another one as `socket` in \
+             [registration], or leave `group` out",
+            path.display()
+        )));
+    });
+    listening.ok()
+}
+
+/// How much programs may register, where this many interfaces are guarded.
+fn limits(config: &Config, asked: &Registration, interfaces: usize) -> Limits {
+    Limits {
+        flows: asked.flows,
+        percent: asked.processor_percent as f64,
+        priority: asked.priority_max,
+        interfaces,
+        packet_ns: config.reception.packet_ns,
     }
 }
 
@@ -151,76 +196,20 @@ fn refused(errors: &[StartError]) -> String {
     )
 }
 
-/// The interfaces with this node's addresses, the loopback one left out: it has no driver, and others share it.
-fn interfaces_of(config: &Config, node: NodeId) -> Vec<String> {
-    let own = &config.nodes[usize::from(node.0)].addresses;
-    let has = |address: std::net::IpAddr| own.iter().flatten().any(|it| it.ip() == address);
-    let all = interfaces().unwrap_or_default().into_iter();
-    let mine = all.filter(|it| it.addresses.iter().any(|&address| has(address)));
-    mine.map(|it| it.name).collect()
-}
-
-/// What is asked of the guard of `node` with this configuration.
-pub fn setup_of(config: &Config, node: NodeId) -> Setup {
-    asked(config, node).0
-}
-
-/// What is asked of the guard, and the names of its flows.
-fn asked(config: &Config, node: NodeId) -> (Setup, Vec<String>) {
-    let (flows, rest) = planned(config, node);
-    let setup = setup(&flows, &rest);
-    (setup, flows.into_iter().map(|flow| flow.name).collect())
-}
-
-/// The node's flows, and budgets for the rest.
-fn planned(config: &Config, node: NodeId) -> (Vec<NamedFlow>, Rest) {
-    let flow = |it: plan::Expected| NamedFlow {
-        name: it.name,
-        matches: it.matches,
-        rate: it.rate,
-    };
-    let flows: Vec<_> = plan::expected(config, node).into_iter().map(flow).collect();
-    let rest = Rest {
-        unregistered: config.reception.other_per_s,
-        ..Rest::USUAL
-    };
-    (flows, rest)
-}
-
-/// With what reception is reckoned.
-pub const fn costs(config: &Config) -> Costs {
-    Costs {
-        packet_ns: config.reception.packet_ns,
-        dropped_ns: config.reception.dropped_ns,
-        reserve_percent: config.reception.reserve_percent,
-        ring: config.reception.ring,
-    }
-}
-
-/// What reception costs a node, with each of its networks on an interface of its own: budgets for packets from anywhere are used on each of
-/// them, those of senders on the one on which these are (V-92).
-pub fn load(config: &Config, node: NodeId) -> Load {
-    let (flows, rest) = planned(config, node);
-    let addresses = config.nodes[usize::from(node.0)].addresses.iter();
-    let networks = addresses.flatten().count();
-    let (from_anywhere, from_known) = rates(&flows);
-    let budgets = Budgets {
-        interfaces: 1,
-        from_known: &from_known,
-        from_anywhere: &from_anywhere.repeat(networks),
-        rest: &rest.rates().repeat(networks),
-    };
-    Load::new(&costs(config), &budgets)
-}
-
-fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
+fn watch(
+    held: &Weak<Mutex<State>>,
+    programs: &Weak<Mutex<Option<Programs>>>,
+    directory: &Mutex<Directory>,
+) {
     let mut due = Instant::now() + ROUND;
     loop {
-        thread::sleep(LOOK);
-        let Some(state) = held.upgrade() else { return };
+        let (Some(state), Some(programs)) = (held.upgrade(), programs.upgrade()) else {
+            return;
+        };
+        let is_due = Instant::now() >= due;
+        serve(&programs, &state, is_due);
         let seen = directory.lock().unwrap_or_else(PoisonError::into_inner);
         let (is_changing, fingerprint) = (seen.change.is_some(), seen.fingerprint);
-        let is_due = Instant::now() >= due;
         let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(guard) = &mut locked.held else {
             return;
@@ -238,13 +227,55 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
     }
 }
 
+/// Waits a moment, for programs if these may register.
+fn serve(programs: &Mutex<Option<Programs>>, state: &Mutex<State>, is_due: bool) {
+    let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(programs) = &mut *programs else {
+        return thread::sleep(LOOK);
+    };
+    let mut admission = Admission(state);
+    programs.serve(LOOK, &mut admission);
+    if is_due {
+        programs.look_after(&mut admission);
+    }
+}
+
+/// What programs ask for.
+struct Admission<'a>(&'a Mutex<State>);
+
+impl Admission<'_> {
+    /// Does it, unless nothing is guarded any more.
+    fn with<T>(&self, work: impl FnOnce(&mut Held) -> T) -> Option<T> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.held.as_mut().map(work)
+    }
+}
+
+impl Flows for Admission<'_> {
+    fn admit(&mut self, wanted: Registered) -> Result<u16, (Refusal, String)> {
+        let admitted = self.with(|held| held.roster.admit(&mut held.reception, wanted));
+        admitted.unwrap_or_else(|| Err((Refusal::Kernel, "the guard ends".to_owned())))
+    }
+
+    fn remove(&mut self, place: u16) {
+        self.with(|held| held.roster.remove(&mut held.reception, place));
+    }
+
+    fn refused(&mut self, refusal: Refusal, sentence: &str) {
+        self.with(|held| held.roster.refused(refusal, sentence));
+    }
+}
+
 /// Guards with the budgets of `config`: what the kernel has to verify is ready before anybody waits for it.
 fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
     let Some(guard) = &locked.held else { return };
-    let (node, count) = (guard.node, guard.reception.len());
+    let (node, count, room) = (guard.node, guard.reception.len(), guard.roster.room());
     drop(locked);
-    let (setup, names) = asked(config, node);
-    let filters: Result<Vec<_>, _> = (0..count).map(|_| Filter::new(&setup)).collect();
+    let (flows, rest) = planned(config, node);
+    let setup = setup(&flows, &rest);
+    let filters: Result<Vec<_>, _> = (0..count)
+        .map(|_| Filter::with_room(&setup, room))
+        .collect();
     let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(guard) = &mut locked.held else {
         return;
@@ -253,8 +284,7 @@ fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
     guard.renewal.is_lifted = false;
     match filters {
         Ok(filters) => {
-            guard.reception.renew(filters);
-            (guard.setup, guard.names) = (setup, names);
+            guard.renew(config, filters, (setup, &flows));
             guard.renewal.failure = None;
         }
         Err(error) => guard.renewal.failure = Some(refused(&[StartError::Load(error)])),
@@ -262,6 +292,34 @@ fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
 }
 
 impl Held {
+    fn start(
+        config: &Config,
+        node: NodeId,
+        interfaces: Vec<String>,
+    ) -> Result<Self, Vec<StartError>> {
+        let (flows, rest) = planned(config, node);
+        let setup = setup(&flows, &rest);
+        let limits = |asked| limits(config, asked, interfaces.len());
+        let registry = config.registration.as_ref().map(limits);
+        let registry = registry.map(|limits| Registry::new(limits, patterns(&flows)));
+        let roster = Roster::new(setup.clone(), &flows, registry);
+        let reception = Reception::start_where_possible(&setup, roster.room(), &interfaces)?;
+        let open = Filter::open().map_err(|error| vec![StartError::Load(error)])?;
+        Ok(Self {
+            node,
+            roster,
+            renewal: Renewal {
+                fingerprint: config.fingerprint(),
+                is_lifted: false,
+                failure: None,
+            },
+            against: Vec::new(),
+            interfaces,
+            reception,
+            open,
+        })
+    }
+
     /// Lets everything pass while applications come that have no budget yet.
     fn lift(&mut self) {
         if !self.renewal.is_lifted {
@@ -269,11 +327,55 @@ impl Held {
         }
     }
 
+    /// Has these filters decide, which were made for these flows of `config`; what programs have registered stays, unless a flow of the
+    /// configuration has come to the port of a program.
+    fn renew(
+        &mut self,
+        config: &Config,
+        mut filters: Vec<Filter>,
+        (setup, flows): (Setup, &[NamedFlow]),
+    ) {
+        self.follow(config, flows);
+        let registry = self.roster.registry.take();
+        self.roster = Roster::new(setup, flows, registry);
+        for (at, flow) in self.roster.registered() {
+            for filter in &mut filters {
+                // What it does not take is of a program that is told of above.
+                let _ = filter.set_flow(at, flow.clone());
+            }
+        }
+        self.reception.renew(filters);
+    }
+
+    /// Has the configuration's flows and limits hold for what programs register; what is registered against them stays until it ends.
+    fn follow(&mut self, config: &Config, flows: &[NamedFlow]) {
+        let limits = |asked| limits(config, asked, self.interfaces.len());
+        let limits = config.registration.as_ref().map(limits);
+        if let (Some(registry), Some(limits)) = (&mut self.roster.registry, limits) {
+            let followed = registry.follow(limits, patterns(flows));
+            self.against = followed.err().unwrap_or_default();
+        }
+    }
+
     /// Interfaces that came back, and those that have the node's addresses only since a moment ago.
     fn look_after(&mut self, config: &Config) {
         self.reception.look_after();
+        let (flows, rest) = planned(config, self.node);
+        if !self.against.is_empty() {
+            self.follow(config, &flows);
+        }
         for name in interfaces_of(config, self.node) {
-            if !self.interfaces.contains(&name) && self.reception.add(&self.setup, &name).is_ok() {
+            if self.interfaces.contains(&name) {
+                continue;
+            }
+            let wanted = Wanted {
+                setup: &setup(&flows, &rest),
+                room: self.roster.room(),
+                registered: &self.roster.registered(),
+                interfaces: &[],
+            };
+            if let Ok(filter) = wanted.filter() {
+                self.reception.add(filter, &name);
                 self.interfaces.push(name);
             }
         }

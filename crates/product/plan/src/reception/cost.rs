@@ -59,6 +59,9 @@ pub struct Load {
     pub ring_ends_it: bool,
     /// So many packets a second, beside what the flows bring, if nothing is dropped at the driver.
     pub flood_unguarded_per_s: u64,
+    /// How long the flood that is borne holds up a thread or a packet of the pair's own at most, nanoseconds, rounded up; a second or more: a
+    /// second.
+    pub held_up_ns: u64,
 }
 
 impl Load {
@@ -89,6 +92,22 @@ impl Load {
             flood_per_s: saturating(until_reserve.min(until_ring)),
             ring_ends_it: until_ring < until_reserve,
             flood_unguarded_per_s: saturating(left(of_flows, costs.packet_ns)),
+            held_up_ns: 0,
+        }
+        .held_up(costs, budgets)
+    }
+
+    /// With the longest time in which reception has always something to do: it begins with what all budgets from anywhere let in at once, and
+    /// ends when that, what was let in meanwhile, and what was dropped meanwhile is worked off (V-101).
+    fn held_up(mut self, costs: &Costs, budgets: &Budgets<'_>) -> Self {
+        let mut span = 0;
+        loop {
+            let next = demand(&self, costs, budgets, span);
+            if next <= span || next >= SECOND {
+                self.held_up_ns = saturating(next.min(SECOND));
+                return self;
+            }
+            span = next;
         }
     }
 
@@ -98,8 +117,8 @@ impl Load {
     }
 
     /// In lines for a terminal.
-    pub fn lines(&self, costs: &Costs) -> [String; 3] {
-        [
+    pub fn lines(&self, costs: &Costs) -> Vec<String> {
+        let mut lines = vec![
             format!(
                 "all budgets let in {} packets a second, {} of them of named flows: {:.2} % of a processor",
                 self.budgets_per_s,
@@ -111,7 +130,14 @@ impl Load {
                 self.flood_per_s, self.flood_unguarded_per_s
             ),
             self.limit(costs),
-        ]
+        ];
+        if self.flood_per_s > 0 {
+            lines.push(format!(
+                "meanwhile it holds up a thread, or a packet that is wanted, for {:.3} ms at most",
+                self.held_up_ns as f64 / 1e6
+            ));
+        }
+        lines
     }
 
     /// Why no more of a flood is borne.
@@ -127,6 +153,23 @@ impl Load {
             ),
         }
     }
+}
+
+/// What comes in `span` nanoseconds takes so many of them, if it comes as badly as it may: budgets twice at once and then period by period, known flows
+/// and what is dropped evenly.
+fn demand(load: &Load, costs: &Costs, budgets: &Budgets<'_>, span: u128) -> u128 {
+    let of_anybody = [budgets.from_anywhere, budgets.rest];
+    let let_in = of_anybody.into_iter().flatten().map(|rate| {
+        let periods = span
+            .div_ceil(u128::from(rate.period.as_nanos().max(1)))
+            .max(1)
+            + 1;
+        u128::from(rate.capacity) * periods
+    });
+    let let_in = let_in.sum::<u128>() * budgets.interfaces as u128;
+    let evenly = u128::from(load.known_per_s) * u128::from(costs.packet_ns)
+        + u128::from(load.flood_per_s) * u128::from(costs.dropped_ns);
+    let_in * u128::from(costs.packet_ns) + (evenly * span).div_ceil(SECOND)
 }
 
 /// Packets of a flood a second at which a ring is full once the processor has worked off a burst, of which every packet is let in.
@@ -203,7 +246,29 @@ mod tests {
             flood_per_s: reserve.min(ring),
             ring_ends_it: ring < reserve,
             flood_unguarded_per_s: bear(of_flows, costs.packet_ns),
+            held_up_ns: 0,
         }
+    }
+
+    /// What comes in so many nanoseconds takes no longer than these, counted packet by packet of each budget.
+    fn is_worked_off(span: u64, load: &Load, costs: &Costs, budgets: &Budgets<'_>) -> bool {
+        let mut packets = 0;
+        for _ in 0..budgets.interfaces {
+            for rate in [budgets.from_anywhere, budgets.rest].concat() {
+                // Once at the end of a period, and at the beginning of each that follows before the span ends.
+                let mut begins = 0;
+                packets += u128::from(rate.capacity);
+                while begins == 0 || begins < span {
+                    packets += u128::from(rate.capacity);
+                    begins += rate.period.as_nanos();
+                }
+            }
+        }
+        let second = 1_000_000_000u128;
+        let even = u128::from(load.known_per_s) * u128::from(costs.packet_ns);
+        let even = even + u128::from(load.flood_per_s) * u128::from(costs.dropped_ns);
+        packets * u128::from(costs.packet_ns) * second + even * u128::from(span)
+            <= u128::from(span) * second
     }
 
     /// The largest flood that leaves no more than a ring's packets waiting after a burst, by halving.
@@ -248,7 +313,26 @@ mod tests {
         ) {
             let costs = Costs { packet_ns, dropped_ns, reserve_percent, ring };
             let budgets = Budgets { interfaces, from_known: &from_known, from_anywhere: &from_anywhere, rest: &rest };
-            prop_assert_eq!(Load::new(&costs, &budgets), slow(&costs, &budgets));
+            let load = Load { held_up_ns: 0, ..Load::new(&costs, &budgets) };
+            prop_assert_eq!(load, slow(&costs, &budgets));
+        }
+
+        /// V-101: at the end of what is told everything is worked off, and at no time before.
+        #[test]
+        fn a_thread_is_held_up_until_everything_that_came_is_worked_off(
+            from_known in rates(), from_anywhere in rates(), rest in rates(), interfaces in 1usize..4,
+            packet_ns in 1_000u64..200_000, dropped_ns in 1_000u64..50_000, reserve_percent in 0u64..90,
+            ring in 1u64..5000, shares in prop::collection::vec(0.0f64..1.0, 20),
+        ) {
+            let costs = Costs { packet_ns, dropped_ns, reserve_percent, ring };
+            let budgets = Budgets { interfaces, from_known: &from_known, from_anywhere: &from_anywhere, rest: &rest };
+            let load = Load::new(&costs, &budgets);
+            let is_worked_off = |span| is_worked_off(span, &load, &costs, &budgets);
+            prop_assert!(load.held_up_ns == 1_000_000_000 || is_worked_off(load.held_up_ns));
+            for share in shares {
+                let before = (load.held_up_ns as f64 * share) as u64;
+                prop_assert!(before + 1 >= load.held_up_ns || before == 0 || !is_worked_off(before), "{} {}", before, load.held_up_ns);
+            }
         }
     }
 

@@ -79,7 +79,7 @@ impl Node {
             ..
         } = build::Node::new(&config, &wiring, drivers, beginning)
             .map_err(|error| error.to_string())?;
-        let waiter = Waiter::new(&plane, waker.clone());
+        let waiter = Waiter::new(&plane, waker.clone(), config.reception.busy_poll);
         let notes = notes.into_iter().map(|note| note.text).collect();
         Ok(Self {
             thread: Some(run(config.clone(), plane, waiter, log)?),

@@ -9,7 +9,9 @@ use bumpless_base::Duration;
 pub enum Kind {
     /// Ours, as the daemon runs it, with open messages.
     Transfer,
-    /// The same with protected messages, as by default.
+    /// The same with a data plane that looks for packets without sleeping, on both sides.
+    TransferBusy,
+    /// The same as the first with protected messages, as by default.
     TransferProtected,
     /// The same, and each state with a checksum of its own.
     TransferChecksum,
@@ -31,8 +33,9 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Transfer,
+        Self::TransferBusy,
         Self::TransferProtected,
         Self::TransferChecksum,
         Self::TransferTagged,
@@ -53,6 +56,7 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfer => "transfer",
+            Self::TransferBusy => "transfer-busy",
             Self::TransferProtected => "transfer-protected",
             Self::TransferChecksum => "transfer-checksum",
             Self::TransferTagged => "transfer-tagged",
@@ -67,7 +71,7 @@ impl Kind {
 
     /// Whether it is ours.
     pub const fn is_ours(self) -> bool {
-        self.is_protected_transfer() || matches!(self, Self::Transfer)
+        self.is_protected_transfer() || matches!(self, Self::Transfer | Self::TransferBusy)
     }
 
     /// Whether it is ours with protected messages.

@@ -47,6 +47,7 @@ fn settings(options: &PeerOptions, notes: &[String]) -> String {
         Kind::TransferChacha => {
             ", messages protected, states enciphered by themselves with ChaCha20-Poly1305"
         }
+        Kind::TransferBusy => ", messages open, busy polling",
         _ => ", messages open",
     });
     text.push_str(", acknowledged when the backup can read the state; heartbeats every 2 ms");
@@ -62,8 +63,11 @@ fn configuration(options: &PeerOptions) -> Result<Config, String> {
         "[pair]\nname = \"bench\"\n[timing]\nlease_ms = 200\nstart_wait_ms = 420\n\
          [transfer]\nmemory_max = \"64 GiB\"\n",
     );
-    if options.kind == Kind::Transfer {
+    if matches!(options.kind, Kind::Transfer | Kind::TransferBusy) {
         text.push_str("[security]\npackets = \"open\"\n");
+    }
+    if options.kind == Kind::TransferBusy {
+        text.push_str("[reception]\nbusy_poll_us = 10000\n");
     }
     let names = ["A", "B", "C", "D", "E", "F", "G", "H"];
     for name in names.iter().take(options.to.len()) {

@@ -35,6 +35,7 @@ impl Peer {
             ("transfer", Kind::Transfer, false, 1),
             ("transfer-replicate", Kind::Transfer, false, 2),
             ("transfer-spread", Kind::Transfer, true, 2),
+            ("transfer-busy", Kind::TransferBusy, false, 1),
             ("tcp", Kind::Tcp, false, 1),
             ("tcp-tuned", Kind::TcpTuned, false, 1),
             ("mptcp", Kind::Mptcp, false, 2),
@@ -88,10 +89,13 @@ impl Peer {
         self.own.is_some_and(|(kind, _)| kind.is_ours())
     }
 
-    /// Whether it is measured only where it is asked for by name: what protection costs is a question of its own.
+    /// Whether it is measured only where it is asked for by name: what protection costs, and what a processor of one's own
+    /// gives, are questions of their own.
     pub fn is_on_demand(&self) -> bool {
-        self.own
-            .is_some_and(|(kind, _)| kind.is_protected_transfer() || kind == Kind::TcpTls)
+        let is_one = |kind: Kind| {
+            kind.is_protected_transfer() || matches!(kind, Kind::TransferBusy | Kind::TcpTls)
+        };
+        self.own.is_some_and(|(kind, _)| is_one(kind))
     }
 }
 

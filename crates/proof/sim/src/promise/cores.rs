@@ -86,6 +86,7 @@ pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>
             priority: 0,
             in_flight_max: scenario.packets.in_flight_max,
             screens: false,
+            busy_poll: Duration::ZERO,
         };
         let addresses = Addresses {
             nodes: vec![NodeId(1)],

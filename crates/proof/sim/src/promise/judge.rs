@@ -5,7 +5,8 @@ use bumpless_plan::demand::Condition;
 use bumpless_plan::evaluate::Unmet;
 use bumpless_plan::{Plan as Planned, Scenario, evaluate};
 
-use super::draw::{draw, situations};
+use super::draw::{Drawn, draw, situations};
+use super::flood::Flood;
 use super::losses::{Losses, Pattern, Plan};
 use super::start::Start;
 use super::world::{Lateness, Manner, Outcome, World};
@@ -59,12 +60,35 @@ pub struct Judged {
 /// which takes most of the time.
 pub fn judge(seed: u64, told: Told, search: bool) -> Judged {
     let drawn = draw(seed);
+    let scenario = told.of(&drawn.scenario);
+    verdict((seed, &drawn), None, &scenario, search)
+}
+
+/// Judges the set of `seed` while both nodes are flooded with as much as they bear by plan (V-101). No miss is looked for.
+pub fn judge_flooded(seed: u64, told: Told) -> Judged {
+    let drawn = draw(seed);
+    let flood = Flood::of(&drawn.scenario);
+    let mut scenario = told.of(&drawn.scenario);
+    if told != Told::NoFloods {
+        flood.tell(&mut scenario);
+    }
+    verdict((seed, &drawn), Some(flood), &scenario, false)
+}
+
+/// What becomes of a drawn set, where the plan is told `told`.
+fn verdict(
+    (seed, drawn): (u64, &Drawn),
+    flood: Option<Flood>,
+    told: &Scenario,
+    search: bool,
+) -> Judged {
     let trial = Trial {
         seed,
         scenario: &drawn.scenario,
         situations: situations(&drawn.scenario).collect(),
+        flood,
     };
-    let verdict = match evaluate(&told.of(&drawn.scenario)) {
+    let verdict = match evaluate(told) {
         Ok(plan) => trial.verdict(&plan, search),
         Err(faults) => unreachable!("a drawn set has no faults: {faults:?}"),
     };
@@ -81,6 +105,8 @@ pub struct Trial<'a> {
     pub scenario: &'a Scenario,
     /// Networks in service, as the plan orders its situations.
     pub situations: Vec<LinkSet>,
+    /// What comes besides.
+    flood: Option<Flood>,
 }
 
 impl Trial<'_> {
@@ -123,7 +149,10 @@ impl Trial<'_> {
     pub fn world(&self, index: usize, manner: Manner, plan: Plan) -> World<'_> {
         let losses = Losses::new(self.scenario, plan, self.random(2 * index));
         match World::new(self.scenario, manner, losses, self.random(2 * index + 1)) {
-            Ok(world) => world,
+            Ok(world) => match &self.flood {
+                Some(flood) => world.flooded(flood),
+                None => world,
+            },
             Err(error) => unreachable!("a drawn set suits the cores: {error}"),
         }
     }

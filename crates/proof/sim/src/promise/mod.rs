@@ -10,6 +10,7 @@
 //! | `draw` | a seed's channels and networks |
 //! | `world` | one sender and one receiver in virtual time |
 //! | `wire` | what a network does to packets |
+//! | `flood` | what comes besides, and what it takes of the processors |
 //! | `losses` | which packets and acknowledgements fall, within the budgets |
 //! | `start` | when states are published |
 //! | `judge` | what is tried on a set, and what came of it |
@@ -19,6 +20,7 @@
 mod climb;
 mod cores;
 mod draw;
+mod flood;
 mod judge;
 mod losses;
 mod search;
@@ -27,7 +29,7 @@ mod tally;
 mod wire;
 mod world;
 
-pub use judge::{Broken, Judged, Verdict, judge};
+pub use judge::{Broken, Judged, Verdict, judge, judge_flooded};
 pub use tally::{Row, Tally};
 
 use bumpless_plan::{Burst, Scenario};
@@ -45,13 +47,15 @@ pub enum Told {
     NoBlocking,
     /// Packets have no headers.
     NoHeaders,
+    /// Floods take no time.
+    NoFloods,
 }
 
 impl Told {
     fn of(self, truth: &Scenario) -> Scenario {
         let mut told = truth.clone();
         match self {
-            Self::Truth => {}
+            Self::Truth | Self::NoFloods => {}
             Self::NoBudget => told
                 .channels
                 .iter_mut()

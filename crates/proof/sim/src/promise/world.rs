@@ -11,11 +11,15 @@ use bumpless_transfer::{Publisher, Receiver, Sender, SenderEvent, SetupError, Su
 use bumpless_wire::{MAX_ACK_LEN, Packet, packet_count, parse};
 
 use super::cores;
+use super::flood::{Flood, Flooded};
 use super::losses::Losses;
 use super::start::Start;
 use super::wire::{Outbox, Wire};
 
 pub(super) const PEER: PeerId = PeerId(0);
+/// Positions of the nodes.
+const SENDER: usize = 0;
+const RECEIVER: usize = 1;
 const TAG: u32 = 0x5e55_1001;
 /// When the world begins.
 const BEGIN: u64 = 1_000_000_000;
@@ -75,6 +79,10 @@ enum Event {
     Heartbeat(usize, usize),
     Data(usize, Vec<u8>),
     Answer(usize, Vec<u8>),
+    /// The partner's kernel is done with a packet.
+    Through(usize, Vec<u8>),
+    /// The own kernel is done with an answer.
+    AnswerThrough(usize, Vec<u8>),
 }
 
 /// The world.
@@ -104,6 +112,8 @@ pub struct World<'a> {
     outcomes: Vec<Outcome>,
     counters: Counters,
     free: Vec<Vec<u8>>,
+    /// The sender's and the receiver's processor, where they are flooded.
+    floods: Option<[Flooded; 2]>,
     /// A channel of which every packet is noted.
     pub watched: Option<usize>,
     /// Its packets.
@@ -156,12 +166,22 @@ impl<'a> World<'a> {
             outcomes: Vec::new(),
             counters: Counters::default(),
             free: Vec::new(),
+            floods: None,
             watched: None,
             notes: Vec::new(),
             manner,
         };
         world.plan_first();
         Ok(world)
+    }
+
+    /// Both nodes are flooded, as far as they bear it by plan.
+    pub fn flooded(mut self, flood: &Flood) -> Self {
+        let mut node = || Flooded::new(flood, BEGIN, &mut self.random);
+        self.floods = node()
+            .zip(node())
+            .map(|(sender, receiver)| [sender, receiver]);
+        self
     }
 
     fn plan_first(&mut self) {
@@ -239,7 +259,10 @@ impl<'a> World<'a> {
                 }
             } else {
                 self.now = self.turn_at;
-                self.turn();
+                match self.held_up(SENDER) {
+                    Some(until) => self.turn_at = until,
+                    None => self.turn(),
+                }
             }
             let over = self.now > BEGIN + self.manner.start.end && self.open.is_empty();
             if over || self.outcomes[before..].iter().any(&mut enough) {
@@ -261,12 +284,39 @@ impl<'a> World<'a> {
                 self.beats.push((link, message));
                 self.wake(self.now);
             }
-            Event::Data(link, bytes) => self.receive(link, bytes),
-            Event::Answer(link, bytes) => {
-                self.inbox.push((link, bytes));
-                self.wake(self.now);
-            }
+            Event::Data(link, bytes) => match self.arrives(RECEIVER, link) {
+                None => self.receive(link, bytes),
+                Some(Some(done)) => self.plan(done, Event::Through(link, bytes)),
+                Some(None) => self.free.push(bytes),
+            },
+            Event::Through(link, bytes) => match self.held_up(RECEIVER) {
+                None => self.receive(link, bytes),
+                Some(until) => self.plan(until, Event::Through(link, bytes)),
+            },
+            Event::Answer(link, bytes) => match self.arrives(SENDER, link) {
+                None => self.answered(link, bytes),
+                Some(Some(done)) => self.plan(done, Event::AnswerThrough(link, bytes)),
+                Some(None) => self.free.push(bytes),
+            },
+            Event::AnswerThrough(link, bytes) => self.answered(link, bytes),
         }
+    }
+
+    fn answered(&mut self, link: usize, bytes: Vec<u8>) {
+        self.inbox.push((link, bytes));
+        self.wake(self.now);
+    }
+
+    /// A packet comes to a node's interface: when its kernel is done with it, or that it is lost; the outer `None`: at once.
+    fn arrives(&mut self, node: usize, link: usize) -> Option<Option<u64>> {
+        let floods = self.floods.as_mut()?;
+        Some(floods[node].takes(self.now, link))
+    }
+
+    /// Until when reception keeps the threads of a node from running; `None`: they run.
+    fn held_up(&mut self, node: usize) -> Option<u64> {
+        let floods = self.floods.as_mut()?;
+        Some(floods[node].free_at(self.now)).filter(|&at| at > self.now)
     }
 
     fn publish(&mut self, channel: usize) {

@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 use bumpless_config::{Config, ReceptionGuard, ReferenceKind, Security};
-use bumpless_node::reception::guard;
+use bumpless_node::reception::budgets;
 
 use super::{Class, End, Fault, Junk, PathFault, Timed};
 use crate::check::Exemption;
@@ -27,7 +27,7 @@ pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<(Exemption, 
 pub fn borne(config: &Config, node: usize) -> u64 {
     match config.reception.guard {
         ReceptionGuard::Off => 0,
-        ReceptionGuard::Auto => guard::load(config, NodeId(node as u8)).flood_per_s,
+        ReceptionGuard::Auto => budgets::load(config, NodeId(node as u8)).flood_per_s,
     }
 }
 

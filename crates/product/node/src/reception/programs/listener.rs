@@ -5,8 +5,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use bumpless_node::InstanceLock;
-use bumpless_node::control::put_socket;
 use bumpless_registration::message::{REQUEST_LEN, Refusal, read_request};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -16,6 +14,8 @@ use rustix::net::{
 
 use super::registry::{Program, Registered};
 use super::socket::{Lookup, examine};
+use crate::InstanceLock;
+use crate::control::put_socket;
 
 /// Connections that the kernel keeps until they are accepted.
 const WAITING: i32 = 64;

@@ -8,12 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bumpless_guard::{Match, Transport};
 use bumpless_net_linux::sockets::{Row, Table};
+use bumpless_reception::in_words;
 use bumpless_registration::message::Refusal;
 use rustix::fs::fstat;
 use rustix::net::sockopt::{socket_domain, socket_protocol, socket_type};
 use rustix::net::{AddressFamily, SocketType, getpeername, getsockname, ipproto};
-
-use crate::config::in_words;
 
 /// Where a socket is found again: its table, and its file in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

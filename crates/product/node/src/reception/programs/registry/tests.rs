@@ -132,7 +132,7 @@ fn other_limits_hold_for_what_is_registered_whole_or_not_at_all() {
         change(&mut limits);
         limits
     };
-    for (limits, of_file, parts) in [
+    for (limits, of_guard, parts) in [
         (limits(|it| it.flows = 1), none(), ["2 sockets", "`flows`"]),
         (limits(|it| it.percent = 0.7), none(), ["0.8 %", "is 0.7"]),
         (
@@ -149,7 +149,7 @@ fn other_limits_hold_for_what_is_registered_whole_or_not_at_all() {
     ] {
         let before = registry.json();
         let wrong = registry
-            .follow(limits, of_file)
+            .follow(limits, of_guard)
             .expect_err("refused")
             .join("; ");
         assert!(parts.iter().all(|part| wrong.contains(part)), "{wrong}");

@@ -1,27 +1,32 @@
-//! Programs of the host that register their sockets (V-80 and further): who may is said by the rights of a socket of its own, how much
-//! by the registry.
+//! Programs of the host that register their sockets (V-80 and further) with a guard, a node's or that of a host's file: who may is said by the
+//! rights of a socket of its own, how much by the registry.
 
 mod listener;
 mod registry;
+mod roster;
 mod socket;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use bumpless_registration::message::{Refusal, reply};
+use bumpless_config::Registration;
+use bumpless_registration::USUAL_SOCKET;
+pub use bumpless_registration::message::Refusal;
+use bumpless_registration::message::reply;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendFlags, send};
 
 use listener::{Listener, Said};
 pub use registry::{Limits, Registered, Registry};
+pub use roster::{Roster, patterns};
 use socket::Lookup;
 
 /// How long a program has between its connection and its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 /// Most programs that are connected and have not said what they want; one more takes the place of the longest silent.
-const SILENT_MAX: usize = 32;
+pub const SILENT_MAX: usize = 32;
 /// A request costs the host at most this part of a processor: so many times as long as it took, nothing is done for another one.
 const REST: u32 = 9;
 /// So many looks in a row a socket may be missing in the kernel's tables, which are read while they change.
@@ -35,6 +40,12 @@ pub trait Flows {
     fn remove(&mut self, place: u16);
     /// Counts a refusal.
     fn refused(&mut self, refusal: Refusal, sentence: &str);
+}
+
+/// Path of the socket at which programs register, where paths that are not absolute begin at `folder`.
+pub fn socket_path(asked: &Registration, folder: &Path) -> PathBuf {
+    let named = asked.socket.as_ref().map(|path| folder.join(path));
+    named.unwrap_or_else(|| PathBuf::from(USUAL_SOCKET))
 }
 
 /// A program that has registered a socket: as long as its connection stands, and its socket.

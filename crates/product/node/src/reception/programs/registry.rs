@@ -9,11 +9,9 @@ use std::fs;
 use std::time::Duration;
 
 use bumpless_guard::{Flow, Match, Priority, Rate, Terms};
-use bumpless_reception::{CAPACITY_MAX, PERIOD_MIN};
+use bumpless_reception::{CAPACITY_MAX, PERIOD_MIN, in_words};
 use bumpless_registration::message::{self, Refusal};
 use serde_json::{Value, json};
-
-use crate::config::in_words;
 
 /// The longest period.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
@@ -126,8 +124,8 @@ impl Limits {
 #[derive(Clone, Debug)]
 pub struct Registry {
     limits: Limits,
-    /// Patterns of the file's flows, each with its name.
-    of_file: HashMap<Match, String>,
+    /// Patterns of the guard's own flows, each with its name.
+    of_guard: HashMap<Match, String>,
     places: Vec<Option<Registered>>,
     /// Places that are free, the longest first: the counts of one that has just ended are not another one's.
     free: VecDeque<u16>,
@@ -137,10 +135,10 @@ pub struct Registry {
 
 impl Registry {
     /// A registry in which nothing is registered.
-    pub fn new(limits: Limits, of_file: HashMap<Match, String>) -> Self {
+    pub fn new(limits: Limits, of_guard: HashMap<Match, String>) -> Self {
         Self {
             limits,
-            of_file,
+            of_guard,
             places: vec![None; limits.flows],
             free: (0u16..).take(limits.flows).collect(),
             refused: [0; Refusal::ALL.len()],
@@ -166,13 +164,13 @@ impl Registry {
     pub fn follow(
         &mut self,
         limits: Limits,
-        of_file: HashMap<Match, String>,
+        of_guard: HashMap<Match, String>,
     ) -> Result<(), Vec<String>> {
-        let wrong = self.against(&limits, &of_file);
+        let wrong = self.against(&limits, &of_guard);
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        (self.limits, self.of_file) = (limits, of_file);
+        (self.limits, self.of_guard) = (limits, of_guard);
         let last = self.all().map(|(at, _)| usize::from(at) + 1).max();
         let places = limits.flows.max(last.unwrap_or(0));
         self.places.resize(places, None);
@@ -183,7 +181,7 @@ impl Registry {
         Ok(())
     }
 
-    fn against(&self, limits: &Limits, of_file: &HashMap<Match, String>) -> Vec<String> {
+    fn against(&self, limits: &Limits, of_guard: &HashMap<Match, String>) -> Vec<String> {
         let (count, percent) = (self.all().count(), self.percent_with(limits));
         let mut wrong = Vec::new();
         if count > limits.flows {
@@ -208,7 +206,7 @@ impl Registry {
                     limits.priority
                 ));
             }
-            if let Some(flow) = of_file.get(&it.pattern) {
+            if let Some(flow) = of_guard.get(&it.pattern) {
                 wrong.push(format!(
                     "the flow {flow:?} has {}, which {} has registered: end the program first, or leave the port out",
                     in_words(&it.pattern),
@@ -326,8 +324,8 @@ impl Registry {
         let registered = self.all().find(|(_, it)| it.pattern == *pattern);
         let registered = registered.map(|(_, it)| it.program.to_string());
         registered.or_else(|| {
-            let name = self.of_file.get(pattern)?;
-            Some(format!("the flow {name:?} of the guard's file"))
+            let name = self.of_guard.get(pattern)?;
+            Some(format!("the guard's flow {name:?}"))
         })
     }
 }
