@@ -7,7 +7,7 @@ pub enum Unsent {
     /// The next one takes its place, and its deadline.
     #[default]
     Replace,
-    /// Both are sent, each by its own deadline. Two wait at most: of further ones each takes the place of the second.
+    /// Both are sent, each by its own deadline. Up to four wait: of further ones each takes the place of the last.
     Keep,
 }
 
@@ -20,7 +20,7 @@ impl Unsent {
         }
     }
 
-    /// So many states of a channel wait at most for their transfer to begin.
+    /// So many states of a channel wait at most with the sender for their transfer to begin, and as many with the publisher.
     pub const fn waiting_max(self) -> u32 {
         match self {
             Self::Replace => 1,

@@ -1,4 +1,4 @@
-//! Links that pass short packets only (T-52).
+//! Links that pass short packets only (T-55).
 
 mod world;
 

@@ -171,7 +171,7 @@ impl Sender {
         }
     }
 
-    /// Says whether `link` passes short packets only to `peer`. A state whose links all do is cut into short pieces (T-52),
+    /// Says whether `link` passes short packets only to `peer`. A state whose links all do is cut into short pieces (T-55),
     /// from the next one that is taken over.
     pub fn set_link_narrow(&mut self, peer: PeerId, link: LinkId, narrow: bool) {
         let known = usize::from(link.0) < self.links.len();

@@ -186,8 +186,8 @@ section! {
         /// remaining one may be too slow for the deadline.
         distribution: Distribution = "distribution", "none", DISTRIBUTION_WORDS, default("\"replicate\"");
         /// What becomes of a state of which nothing has been sent when the next one is there: `replace`, the next one
-        /// takes its place; `keep`, both are sent, in their order and each by its own deadline. Two wait at most; of
-        /// further ones each takes the place of the second.
+        /// takes its place; `keep`, both are sent, in their order and each by its own deadline. Up to four wait; of
+        /// further ones each takes the place of the last.
         /// Cost: with `keep`, two more buffers of one state for each partner, and the network carries what nobody will
         /// go on from.
         /// Hazard: with `keep`, a network that is too slow for a while brings the newest state later.
