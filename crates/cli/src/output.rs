@@ -86,6 +86,12 @@ impl Failure {
         self
     }
 
+    /// The same failure with one more line, about what it has left behind.
+    pub fn followed_by(mut self, line: impl Display) -> Self {
+        self.lines.push(line.to_string());
+        self
+    }
+
     /// The same failure, printed as `bumpless.error/1` if `wanted` and not JSON already.
     pub fn in_json(mut self, wanted: bool) -> Self {
         if wanted && self.json.is_none() {
@@ -120,7 +126,12 @@ impl Failure {
 
 /// Says `message` on standard error, where that can be written.
 pub fn warn(message: impl Display) {
-    let _ = writeln!(io::stderr(), "bumpless: {message}");
+    remark(format_args!("bumpless: {message}"));
+}
+
+/// The same of a whole line, as those of a [`Failure`] are.
+pub fn remark(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn error_object(error: &str) -> Value {
@@ -159,17 +170,27 @@ fn note(written: io::Result<()>) {
     }
 }
 
+/// What was done and stays done, whether anybody reads of it or not.
+static DONE: OnceLock<String> = OnceLock::new();
+
+/// Remembers what this command has done, for the case that its result cannot be written: it is not to be asked again.
+pub fn done(what: impl Display) {
+    let _ = DONE.set(what.to_string());
+}
+
 /// The exit status of a command that would end with `status`: a success only if standard output took all of it.
 pub fn finish(status: ExitCode) -> ExitCode {
     note(io::stdout().flush());
     let Some(error) = UNWRITTEN.get() else {
         return status;
     };
-    let _ = writeln!(
-        io::stderr(),
-        "bumpless: cannot write the result to standard output: {error}; it is not whole: \
-         make room there or send it elsewhere, and ask again"
-    );
+    let remedy = match DONE.get() {
+        Some(done) => format!("but {done}: do not ask for that again"),
+        None => "it is not whole: make room there or send it elsewhere, and ask again".to_owned(),
+    };
+    warn(format_args!(
+        "cannot write the result to standard output: {error}; {remedy}"
+    ));
     if status == ExitCode::SUCCESS {
         ExitCode::from(1)
     } else {

@@ -73,6 +73,26 @@ fn ctrl_c_and_the_end_of_the_wait_withdraw_what_one_node_has_prepared() {
 }
 
 #[test]
+fn what_apply_says_after_withdrawing_is_what_is_in_force() {
+    let pair = Pair::running(&three());
+    for round in 0..3 {
+        let before = pair.in_force();
+        let guest = application(&format!("guest{round}"), 10 + round, 100, "");
+        let new = pair.write("next.toml", &[three()[0].clone(), guest]);
+        let (said, error, status) = pair.apply(&[&new, "--wait", "0"]);
+        let after = BOTH.map(|node| pair.configuration(node).unwrap().0);
+        let made = after.iter().all(|it| *it != before);
+        assert_eq!(status, Some(i32::from(!made)), "{said}{error}");
+        let words = match made {
+            true => "in force on left and right",
+            false => "the old configuration is in force on 'left' and 'right'",
+        };
+        assert!(format!("{said}{error}").contains(words), "{said}{error}");
+        pair.await_settled();
+    }
+}
+
+#[test]
 fn a_change_under_way_keeps_others_out_and_can_be_withdrawn_by_anybody() {
     let pair = Pair::running(&three());
     let (fingerprint, text) = (pair.in_force(), pair.file());

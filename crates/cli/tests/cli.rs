@@ -310,6 +310,25 @@ fn wrong_arguments_are_told_to_programs_in_json_and_to_people_in_words() {
 }
 
 #[test]
+fn what_was_made_is_told_as_made_where_the_result_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for arguments in [&["key", "new", "pair.key"][..], &["pki", "init", "site"]] {
+        let full = File::options().write(true).open("/dev/full");
+        let output = Command::new(BUMPLESS)
+            .current_dir(folder.path())
+            .args(arguments)
+            .stdout(full.expect("a full device"))
+            .output()
+            .expect("the command runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("was made"), "{errors}");
+        assert!(!errors.contains("and ask again"), "{errors}");
+    }
+    assert!(folder.path().join("pair.key").exists());
+}
+
+#[test]
 fn an_unwritable_result_is_a_failure_and_a_reader_who_leaves_is_none() {
     let full = || {
         File::options()
@@ -336,6 +355,7 @@ fn an_unwritable_result_is_a_failure_and_a_reader_who_leaves_is_none() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
         assert!(errors.contains("cannot write the result"), "{errors}");
+        assert!(errors.contains("and ask again"), "{errors}");
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = run(writer.into());

@@ -237,6 +237,12 @@ fn files_that_cannot_be_used_are_told_and_nothing_starts() {
     let (_, errors, status) = run();
     assert_eq!(status, Some(1), "{errors}");
     assert!(errors.contains("no state of a key server"), "{errors}");
+    let (checked, _, status) = said(&["key-server", "check", &file]);
+    assert_eq!(status, Some(1), "{checked}");
+    assert!(
+        checked.contains("cannot run it") && checked.contains("no state of"),
+        "{checked}"
+    );
     fs::set_permissions(&state, Permissions::from_mode(0o644)).unwrap();
     let (_, errors, status) = run();
     assert_eq!(status, Some(1), "{errors}");

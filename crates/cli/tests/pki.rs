@@ -394,9 +394,16 @@ fn what_cannot_be_used_is_refused_with_its_place_and_the_way_out() {
     fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
     let (_, errors, status) = works.run(&["issue", "right.tank", "--out", &works.text("right")]);
     assert_eq!(status, Some(1));
-    for words in [key.to_str().unwrap(), "mode 640", "chmod 600"] {
+    // Revoking a certificate is no remedy for a key that makes others.
+    for words in [
+        key.to_str().unwrap(),
+        "mode 640",
+        "chmod 600",
+        "another authority",
+    ] {
         assert!(errors.contains(words), "{errors}");
     }
+    assert!(!errors.contains("pki revoke"), "{errors}");
     assert!(!works.path("right").exists());
     let (value, status) = json(
         &["pki", "show", key.to_str().unwrap(), "--json"],

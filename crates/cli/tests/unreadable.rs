@@ -3,7 +3,7 @@
 mod support;
 
 use support::plan::Plan;
-use support::process::said;
+use support::process::{BUMPLESS, outcome, said};
 use support::site::Site;
 
 /// More resident memory than before means that a node has taken what it was pointed to.
@@ -28,6 +28,79 @@ fn no_command_reads_a_device_without_end() {
         assert!(stderr.contains("/dev/zero"), "{arguments:?}: {stderr}");
         assert!(stderr.contains("regular file"), "{arguments:?}: {stderr}");
     }
+}
+
+#[test]
+fn no_program_and_no_inputs_are_read_from_a_pipe_or_without_end() {
+    let site = Site::new(Plan::pair(2).tank(50, ""));
+    let pipe = site.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    for endless in ["/dev/zero", pipe] {
+        for arguments in [
+            &["program", "test", endless][..],
+            &["program", "test", "/bin/true", "--data", endless],
+            &["program", "compare", endless, "/bin/true"],
+            &["program", "compare", "/bin/true", endless],
+        ] {
+            let (_, stderr, status) = said(arguments);
+            assert!(matches!(status, Some(1 | 2)), "{arguments:?}: {stderr}");
+            assert!(stderr.contains(endless), "{arguments:?}: {stderr}");
+            assert!(stderr.contains("regular file"), "{arguments:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn whatever_is_wrong_with_the_start_of_a_program_is_told_of_what_is_wrong() {
+    let site = Site::new(Plan::pair(2).tank(50, ""));
+    let script = site.path("level.py");
+    std::fs::write(&script, "print()\n").unwrap();
+    let script = script.to_str().unwrap();
+    let folder = site.path(".");
+    let folder = folder.to_str().unwrap();
+    for (arguments, status, words) in [
+        (
+            &["program", "test", script, "--command", "nope x"][..],
+            1,
+            "\"nope\", which is to start it",
+        ),
+        (
+            &["program", "test", script, "--command", " "],
+            2,
+            "leave it out",
+        ),
+        (
+            &["program", "build", folder, "--include", "nope"],
+            2,
+            "--include nope: there is no such folder",
+        ),
+    ] {
+        let (_, stderr, found) = said(arguments);
+        assert_eq!(found, Some(status), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(words), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_runtime_folder_that_no_socket_can_be_in_is_ignored_or_told() {
+    let site = Site::new(Plan::pair(2).tank(50, ""));
+    let text = std::fs::read_to_string(site.config()).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("control"));
+    let config = site.path("usual.toml");
+    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let status = |folder: &str| {
+        let mut command = std::process::Command::new(BUMPLESS);
+        let command = command.env("XDG_RUNTIME_DIR", folder);
+        let command = command.arg("status").arg(&config).args(["--node", "left"]);
+        outcome(&command.output().unwrap()).1
+    };
+    let said = status("relative/folder");
+    assert!(said.contains("at /tmp/bumpless-"), "{said}");
+    let said = status(&format!("/run/{}", "l".repeat(100)));
+    assert!(said.contains("at most 106 bytes"), "{said}");
+    assert!(said.contains("XDG_RUNTIME_DIR"), "{said}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `bumpless apply`: change the applications of a running pair.
 
+mod ending;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use bumpless_node::succession::{Fate, fate};
 use clap::Args;
 use serde_json::{Value, json};
 
+use self::ending::Ending;
 use super::program::compare::variables;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
@@ -28,7 +31,11 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// (PLC), by a function of its own (others); what becomes of it is told before anything is changed, and --dry-run tells
 /// that alone. Everything else takes a restart. Both nodes put the new configuration
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
-/// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
+/// old one is in force on both. After a refusal, Ctrl-C, and --wait the change is withdrawn, unless a node is making it
+/// already: which configuration is in force is then asked of the nodes, and told.
+///
+/// Exit status 0: the new configuration is in force, also where it could not be withdrawn any more. 1: it is not, or not on all
+/// that were asked, or nobody knows yet. 2: a file or the usage is wrong.
 ///
 /// Asks every node of the pair that runs on this machine. A node with a certificate brings the new file to its partner
 /// and asks it for the same. Without, put the file on both machines and run this on each, with --node: the first waits
@@ -49,7 +56,7 @@ pub struct Apply {
     /// Only tell what would change, and what would become of the states of programs
     #[arg(long, conflicts_with = "withdraw")]
     dry_run: bool,
-    /// Seconds to wait for both nodes; then the change is withdrawn
+    /// Seconds to wait for both nodes; then the change is withdrawn where it is not being made already
     // A node withdraws by itself after 60 s.
     #[arg(long, value_name = "S", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=55))]
     wait: u64,
@@ -137,17 +144,22 @@ impl Apply {
                     }
                     // The one that was asked before has asked this one.
                     Err(_) if !prepared.is_empty() && node.is_on_the_way(&fingerprint) => {}
+                    Err(failure) if prepared.is_empty() => return Err(failure),
                     Err(failure) => {
-                        withdraw(&prepared);
-                        return Err(failure);
+                        let ending = Ending::withdrawn(&prepared, &nodes, &fingerprint);
+                        return Err(failure.followed_by(ending.told()));
                     }
                 }
             }
             prepared.push(node);
         }
         if let Err(failure) = self.await_all(&nodes, &fingerprint, &stop) {
-            withdraw(&prepared);
-            return Err(failure);
+            let ending = Ending::withdrawn(&prepared, &nodes, &fingerprint);
+            let failure = failure.followed_by(ending.told());
+            if !ending.is_made() {
+                return Err(failure);
+            }
+            failure.lines().iter().for_each(output::remark);
         }
         let mut names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
         names.extend(carried_to.filter(|name| !names.contains(name)));
@@ -186,18 +198,21 @@ impl Apply {
             let name = name.clone();
             return Ok(vec![Asked { name, station }]);
         }
-        let mut here = Vec::new();
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
         for (at, node) in config.nodes.iter().enumerate() {
             let station = Station::of(config, bumpless_base::NodeId(at as u8));
             if station.exists() {
                 let name = node.name.clone();
                 here.push(Asked { name, station });
+            } else if let Some(hint) = station.elsewhere() {
+                elsewhere.push(format!("\n'{}': {hint}", node.name));
             }
         }
         if here.is_empty() {
             return Err(Failure::refused(format_args!(
-                "no node of '{}' runs on this machine; run this where the nodes run, as the user who runs them",
-                config.pair
+                "no node of '{}' answers on this machine; run this where the nodes run, as the user who runs them{}",
+                config.pair,
+                elsewhere.concat()
             )));
         }
         Ok(here)
@@ -238,12 +253,12 @@ impl Apply {
             let waited = began.elapsed();
             if stop.load(Ordering::Acquire) {
                 return Err(Failure::refused(format_args!(
-                    "stopped while the change on '{name}' is {doing}; it is withdrawn where that can be"
+                    "stopped while the change on '{name}' is {doing}"
                 )));
             }
             if waited.as_secs() >= self.wait {
                 return Err(Failure::refused(format_args!(
-                    "after {} s the change on '{name}' is {doing}; it is withdrawn where that can be. The \
+                    "after {} s the change on '{name}' is {doing}. The \
                      other node must run, hear this one, be asked for the same change, and have \
                      the same files of programs (`bumpless check` shows their hashes)",
                     self.wait
@@ -280,6 +295,7 @@ impl Apply {
         if let Some(failure) = refused.filter(|_| names.is_empty()) {
             return Err(failure);
         }
+        output::done("the prepared change was given up");
         if self.json {
             output::print_line(json!({"schema": "bumpless.apply/1", "withdrawn": names}));
         } else {
@@ -295,6 +311,7 @@ impl Apply {
         nodes: &[String],
         took: Duration,
     ) {
+        output::done("the new configuration is in force");
         let lists = lists((old, new, change));
         if self.json {
             let mut line = json!({
@@ -374,13 +391,6 @@ impl Fates {
             json!({"application": name, "state": word, "variables": more})
         };
         self.0.iter().map(of).collect()
-    }
-}
-
-/// As far as that can be: who decides may have decided, and who follows must.
-fn withdraw(prepared: &[&Asked]) {
-    for node in prepared {
-        let _ = node.station.request(&Request::Withdraw);
     }
 }
 

@@ -46,6 +46,7 @@ impl Key {
         match self.action {
             Action::New(File { file, json }) => {
                 let id = key_file::create(&file).map_err(Failure::refused)?;
+                output::done(format_args!("{} was made", file.display()));
                 tell(&file, id, json);
                 if !json {
                     output::print_line(next(&file));

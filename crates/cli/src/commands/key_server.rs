@@ -96,6 +96,7 @@ impl KeyServer {
                 json,
             }) => {
                 let reply = ask(&config, json, &Request::Roll { group })?;
+                output::done("the keys are rolled");
                 match json {
                     true => output::print_line(&reply),
                     false => output::print_line(format_args!(

@@ -125,6 +125,7 @@ impl Init {
         let made = Authority::create(&self.folder, &self.site, lifetime, UnixTime::now());
         let made = made.map_err(|problem| failure(&problem))?;
         let (folder, ends) = (self.folder.display(), told(made.certificate().ends));
+        output::done(format_args!("the authority in {folder} was made"));
         if self.json {
             output::print_line(json!({
                 "schema": "bumpless.pki-init/1",
@@ -164,6 +165,7 @@ impl Issue {
             let issued = authority.issue(wanted, lifetime(self.days), UnixTime::now(), out);
             let issued = issued.map_err(|problem| failure(&problem))?;
             let (out, ends) = (out.display(), told(issued.ends));
+            output::done("certificates were issued, which `bumpless pki show` tells");
             if self.json {
                 output::print_line(json!({
                     "schema": "bumpless.pki-issue/1",
@@ -234,6 +236,7 @@ impl Revoke {
         let done = authority.revoke(&self.what, UnixTime::now());
         let done = done.map_err(|problem| failure(&problem))?;
         let list = self.authority.folder.join("revoked.pem");
+        output::done(format_args!("it was revoked in {}", list.display()));
         if self.json {
             output::print_line(json!({
                 "schema": "bumpless.pki-revoke/1",

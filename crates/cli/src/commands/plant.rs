@@ -21,7 +21,7 @@ pub struct Plant {
     /// Address and TCP port to listen on
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// Write every write and the levels to this file (JSON lines, spec/field.md)
+    /// Add every write and the levels to this file (JSON lines, spec/field.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Refuse writes of an epoch older than the last accepted one

@@ -150,12 +150,20 @@ impl Switchover {
         };
         let groups = status["groups"].as_array();
         let group = groups.and_then(|groups| groups.iter().find(wanted));
-        group
-            .and_then(Standing::of)
-            .ok_or_else(|| Failure::usage(format_args!("node '{}' has no such group", self.node)))
+        group.and_then(Standing::of).ok_or_else(|| {
+            let names = groups.into_iter().flatten();
+            let names: Vec<_> = names.filter_map(|group| group["name"].as_str()).collect();
+            Failure::usage(format_args!(
+                "node '{}' has no group '{}'; it has {}",
+                self.node,
+                self.group.as_deref().unwrap_or_default(),
+                names.join(", ")
+            ))
+        })
     }
 
     fn done(&self, before: &str, after: &str, took: Duration) -> ExitCode {
+        output::done("the roles have changed");
         if self.json {
             output::print_line(json!({
                 "schema": "bumpless.switchover/1", "node": self.node, "from": before, "to": after,

@@ -109,7 +109,7 @@ impl Config {
     }
 
     /// Path of `node`'s control socket: as configured, else `bumpless/PAIR-NODE.sock` below
-    /// `$XDG_RUNTIME_DIR`, else `/tmp/bumpless-UID/PAIR-NODE.sock`. A node of another
+    /// `$XDG_RUNTIME_DIR` if that is absolute, else `/tmp/bumpless-UID/PAIR-NODE.sock`. A node of another
     /// configuration goes by its number.
     ///
     /// Reads the environment and, for the user's number, `/proc/self`.
@@ -119,9 +119,10 @@ impl Config {
             return path.clone();
         }
         let name = known.map_or_else(|| node.0.to_string(), |node| node.name.clone());
-        let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty())
-        {
-            Some(directory) => PathBuf::from(directory).join("bumpless"),
+        // A relative one is invalid by its specification: each process would have another folder.
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let directory = match runtime.filter(|folder| folder.is_absolute()) {
+            Some(folder) => folder.join("bumpless"),
             None => {
                 let user = std::fs::metadata("/proc/self").map_or(0, |process| process.uid());
                 PathBuf::from(format!("/tmp/bumpless-{user}"))

@@ -13,14 +13,33 @@ fn times_that_do_not_fit_each_other_are_refused_with_the_sum() {
         "lease_ms = 5",
         "timing.lease_ms",
         "3 heartbeats of 2 ms",
-        "at least 6",
+        "lease_ms = 6 or more, or heartbeat_ms = 1.666 or less",
     );
+    // On the line of what the file gives, of the field that is too short.
+    one(
+        "#heartbeat_ms = 2",
+        "heartbeat_ms = 5",
+        "timing.lease_ms",
+        "lease_ms is 10 ms by default, shorter than 3 heartbeats of 5 ms",
+        "give lease_ms = 15 or more, or heartbeat_ms = 3.333 or less",
+    );
+    one(
+        "#lease_ms = 10",
+        "lease_ms = 600",
+        "timing.start_wait_ms",
+        "start_wait_ms is 1000 ms by default",
+        "give start_wait_ms = 1200.6 or more, or lease_ms = 499.75 or less",
+    );
+    let (text, _) = changed("#start_wait_ms = 1000", "start_wait_ms = 6");
+    let found = problems(&text.replace("#lease_ms = 10", "lease_ms = 6"));
+    // No lease is so short.
+    assert_eq!(found[0].right, "give start_wait_ms = 12.006 or more");
     one(
         "#start_wait_ms = 1000",
         "start_wait_ms = 20",
         "timing.start_wait_ms",
         "2 leases",
-        "least 20.01",
+        "20.01 or more",
     );
     one(
         "#deadline_ms =",
@@ -42,6 +61,31 @@ fn times_that_do_not_fit_each_other_are_refused_with_the_sum() {
         "application[1].field.timeout_ms",
         "not below",
         "quarter",
+    );
+}
+
+#[test]
+fn names_that_no_certificate_can_have_are_refused_where_certificates_are() {
+    let name = "name = \"left\"";
+    for bad in ["-left", "left-"] {
+        let (text, _) = changed(name, &format!("name = \"{bad}\""));
+        let text = text.replace("\"left\"", &format!("\"{bad}\""));
+        let found = problems(&text);
+        let [problem] = &found[..] else {
+            panic!("{found:#?}");
+        };
+        assert_eq!(problem.field, "node[1].name");
+        assert!(problem.right.contains("letter, digit or _"), "{problem}");
+        let open = text.replace("#packets = \"protected\"", "packets = \"open\"");
+        assert_ne!(open, text);
+        assert_eq!(problems(&open), Vec::new());
+    }
+    one(
+        "name = \"quadruple-tank\"",
+        "name = \"tank-\"",
+        "pair.name",
+        "certificate",
+        "at both ends",
     );
 }
 

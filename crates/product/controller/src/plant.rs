@@ -36,7 +36,7 @@ pub struct PlantOptions {
     pub seed: u64,
     /// Distance of the logged levels.
     pub log_interval: Duration,
-    /// The log file, created or emptied at start; none without.
+    /// The log file, to which lines are added; none without.
     pub log: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ impl PlantOptions {
 pub enum PlantError {
     /// The address could not be listened on.
     Listen(SocketAddr, io::Error),
-    /// The log file could not be created or written.
+    /// The log file could not be opened or written.
     Log(PathBuf, io::Error),
     /// The system gave no event queue or thread, or the listening socket broke.
     System(io::Error),
@@ -99,21 +99,25 @@ pub struct Plant {
     address: SocketAddr,
     device: Option<Box<dyn Simulated>>,
     door: Option<Arc<door::Door>>,
+    log: log::Log,
 }
 
 impl Plant {
-    /// Starts to listen.
+    /// Starts to listen, and opens the log.
     pub fn bind(options: PlantOptions) -> Result<Self, PlantError> {
         let failed = |error| PlantError::Listen(options.address, error);
         let listener = std::net::TcpListener::bind(options.address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        // Whoever hears that it listens can rely on the log, and a plant that cannot listen adds nothing to it.
+        let log = log::Log::open(options.log.clone(), &options)?;
         Ok(Self {
             options,
             listener,
             address,
             device: None,
             door: None,
+            log,
         })
     }
 
@@ -147,12 +151,11 @@ impl Plant {
             .enable_time()
             .build()
             .map_err(PlantError::System)?;
-        let log = log::Log::open(self.options.log.clone(), &self.options)?;
         let bench = Arc::new(server::Bench::new(
             &self.options,
             self.device,
             Box::new(clock),
-            log,
+            self.log,
         ));
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;

@@ -9,6 +9,7 @@ mod unfit;
 mod wasm;
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
@@ -209,11 +210,36 @@ impl Subject {
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, UnfitCause> {
-    if file.is_dir() {
+/// Most bytes of a program's file.
+pub const FILE_MAX: u64 = 1 << 30;
+
+/// What the program's file at `file` holds: a regular file of at most [`FILE_MAX`] bytes, so that nobody waits for a pipe's other
+/// end or for the end of a device.
+///
+/// # Errors
+/// It is none, too long, or the system does not give it.
+pub fn read(file: &Path) -> Result<Vec<u8>, UnfitCause> {
+    let unreadable = |error: io::Error| UnfitCause::Unreadable(error.to_string());
+    let kind = fs::metadata(file).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
         return Err(UnfitCause::Folder);
     }
-    fs::read(file).map_err(|error| UnfitCause::Unreadable(error.to_string()))
+    // Before it is opened: opening a pipe waits.
+    if !kind.is_file() {
+        return Err(UnfitCause::NotRegular);
+    }
+    let opened = fs::File::open(file).map_err(unreadable)?;
+    if opened.metadata().map_err(unreadable)?.len() > FILE_MAX {
+        return Err(UnfitCause::TooLong(FILE_MAX));
+    }
+    let mut bytes = Vec::new();
+    // A length can be wrong by the time of reading.
+    let mut bounded = opened.take(FILE_MAX + 1);
+    bounded.read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > FILE_MAX {
+        true => Err(UnfitCause::TooLong(FILE_MAX)),
+        false => Ok(bytes),
+    }
 }
 
 /// Which host runs the file with this content.
@@ -276,6 +302,20 @@ fn is_cut(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_or_endless_is_refused_without_being_read() {
+        let told = |file: &str| read(Path::new(file)).unwrap_err();
+        assert_eq!(told("/dev/zero"), UnfitCause::NotRegular);
+        assert_eq!(told("/"), UnfitCause::Folder);
+        // Holes: they take no room, and are not read.
+        let large = std::env::temp_dir().join(format!("bumpless-large-{}", std::process::id()));
+        let made = fs::File::create(&large).and_then(|file| file.set_len(FILE_MAX + 1));
+        let refused = read(&large);
+        fs::remove_file(&large).unwrap();
+        made.unwrap();
+        assert_eq!(refused.unwrap_err(), UnfitCause::TooLong(FILE_MAX));
+    }
 
     #[test]
     fn what_is_no_program_for_this_computer_is_told_by_its_first_bytes() {

@@ -47,6 +47,40 @@ pub struct Service {
     told: Vec<Option<(u64, u16)>>,
 }
 
+/// The groups of `config` with what `store` kept of them, as of `now`.
+///
+/// # Errors
+/// What was kept cannot be read or used, or a server that is followed has no name that a certificate can have.
+pub fn restored(
+    config: &Config,
+    site: &str,
+    store: &Store,
+    now: Instant,
+) -> Result<Vec<Group>, RunError> {
+    let mut follow = Vec::new();
+    for other in &config.follow {
+        let name = NodeName::new(&other.name, KEYS, site).map_err(RunError::Name)?;
+        follow.push(Server {
+            name,
+            address: other.address,
+        });
+    }
+    let mut kept = store
+        .load(now)
+        .map_err(RunError::Store)?
+        .unwrap_or_default();
+    let mut groups = Vec::new();
+    for settings in &config.groups {
+        let Kept { groups: all, since } = &mut kept;
+        let at = all.iter().position(|it| it.name == settings.name);
+        let of_it = at.map(|at| all.swap_remove(at));
+        let group = Group::new(settings.clone(), follow.clone(), (of_it, *since), now);
+        let state = |why| RunError::State(store.path().to_owned(), why);
+        groups.push(group.map_err(state)?);
+    }
+    Ok(groups)
+}
+
 impl Service {
     /// With what was kept on disk.
     ///
@@ -60,27 +94,7 @@ impl Service {
     ) -> Result<Self, RunError> {
         let now = Clock.now();
         let site = identity.name().site().to_owned();
-        let mut follow = Vec::new();
-        for other in &config.follow {
-            let name = NodeName::new(&other.name, KEYS, &site).map_err(RunError::Name)?;
-            follow.push(Server {
-                name,
-                address: other.address,
-            });
-        }
-        let mut kept = store
-            .load(now)
-            .map_err(RunError::Store)?
-            .unwrap_or_default();
-        let mut groups = Vec::new();
-        for settings in &config.groups {
-            let Kept { groups: all, since } = &mut kept;
-            let at = all.iter().position(|it| it.name == settings.name);
-            let of_it = at.map(|at| all.swap_remove(at));
-            let group = Group::new(settings.clone(), follow.clone(), (of_it, *since), now);
-            let state = |why| RunError::State(store.path().to_owned(), why);
-            groups.push(group.map_err(state)?);
-        }
+        let groups = restored(config, &site, &store, now)?;
         Ok(Self {
             name: identity.name().short().to_owned(),
             expected: expected(&groups, &site),
@@ -201,8 +215,13 @@ impl Service {
             None => return Err(format!("name one of the groups: {}", names.join(", "))),
             Some(name) => names.iter().position(|it| it == name),
         };
-        let at =
-            at.ok_or_else(|| format!("there is no such group; there are: {}", names.join(", ")))?;
+        let at = at.ok_or_else(|| {
+            let name = name.unwrap_or_default();
+            format!(
+                "no group is called '{name}'; there are: {}",
+                names.join(", ")
+            )
+        })?;
         self.groups[at].order_roll()?;
         Ok(names[at].clone())
     }

@@ -56,11 +56,9 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
     let (identity, paths) = load_identity(config, file)?;
     let folder = key_file::folder_of(Some(file));
     let path = folder.join(&config.state);
-    let lock = PathBuf::from(format!("{}.lock", path.display()));
-    let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
+    let _lock = InstanceLock::take(&lock_of(&path)).map_err(RunError::Lock)?;
     let socket = socket_path(config, folder);
-    let control = PathBuf::from(format!("{}.lock", socket.display()));
-    let _control_lock = InstanceLock::take(&control).map_err(RunError::Control)?;
+    let _control_lock = InstanceLock::take(&lock_of(&socket)).map_err(RunError::Control)?;
     let system = |what| move |error| RunError::System(what, error);
     let mut listeners = Vec::new();
     for &address in &config.listen {
@@ -79,6 +77,11 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
         .map_err(system("open the control socket"))?;
     server.serve(&ordered, &options.stop);
     Ok(())
+}
+
+/// The file of the lock beside the one at `path`.
+pub fn lock_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.lock", path.display()))
 }
 
 /// Answers at the control socket.

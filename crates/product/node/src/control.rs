@@ -7,6 +7,7 @@ mod holder;
 mod server;
 
 use std::env;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -76,9 +77,33 @@ pub fn socket_of_host(named: Option<&Path>, folder: &Path, usual: &str) -> PathB
         };
         return folder.join(path);
     }
-    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    let runtime = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
+    usual_socket(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), usual)
+}
+
+/// Below the folder `runtime`, if that is absolute: a relative one is invalid by its specification, since each process would have
+/// another folder.
+fn usual_socket(runtime: Option<PathBuf>, usual: &str) -> PathBuf {
+    let runtime = runtime.filter(|folder| folder.is_absolute());
+    let runtime = runtime.unwrap_or_else(|| PathBuf::from("/run"));
     runtime.join("bumpless").join(usual).with_extension("sock")
+}
+
+/// Longest path of a control socket, bytes: what `sun_path` has room for (unix(7)), without the zero at its end and the character
+/// that its draft has more.
+pub const SOCKET_PATH_MAX: usize = 106;
+
+/// Refuses a path that no control socket can have.
+fn short_enough(path: &Path) -> io::Result<()> {
+    let length = path.as_os_str().len();
+    if length <= SOCKET_PATH_MAX {
+        return Ok(());
+    }
+    let path = path.display();
+    let said = format!(
+        "the path of a control socket has at most {SOCKET_PATH_MAX} bytes, and {path} has {length}; set XDG_RUNTIME_DIR to a shorter \
+         folder, or give a shorter path in the file (`control` of a node, `socket` of a daemon)"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, said))
 }
 
 /// A reply that says what went wrong and what to do.
@@ -140,6 +165,38 @@ mod tests {
             "{}",
             usual.display()
         );
+    }
+
+    #[test]
+    fn a_relative_runtime_folder_is_ignored_and_one_too_long_for_a_socket_is_told() {
+        let at = |folder: &str| usual_socket(Some(folder.into()), "guard");
+        assert_eq!(
+            at("/run/user/1"),
+            Path::new("/run/user/1/bumpless/guard.sock")
+        );
+        for folder in ["", "run", "./run"] {
+            assert_eq!(
+                at(folder),
+                Path::new("/run/bumpless/guard.sock"),
+                "{folder}"
+            );
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory
+            .path()
+            .join("l".repeat(SOCKET_PATH_MAX))
+            .join("left.sock");
+        let started = ControlServer::start(&path, None, Echo).err().unwrap();
+        let asked = request(&path, &Request::Status).unwrap_err();
+        for said in [started.to_string(), asked.to_string()] {
+            for words in [path.to_str().unwrap(), "at most 106", "XDG_RUNTIME_DIR"] {
+                assert!(said.contains(words), "{said}");
+            }
+        }
+        // What is as long as one may be is taken.
+        let rest = SOCKET_PATH_MAX - directory.path().as_os_str().len() - 1;
+        let longest = directory.path().join("s".repeat(rest));
+        drop(ControlServer::start(&longest, None, Echo).unwrap());
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 /// Held for as long as the node runs.
 #[derive(Debug)]
 pub struct InstanceLock {
@@ -95,6 +97,43 @@ impl InstanceLock {
         writeln!(file, "{}", std::process::id()).map_err(io)?;
         Ok(Self { _file: file })
     }
+
+    /// Whether the system would let [`take`](Self::take) have the file at `path`, which may be locked; makes nothing.
+    ///
+    /// # Errors
+    /// It would not.
+    pub fn could_be_made(path: &Path) -> Result<(), LockError> {
+        let io = |cause: io::Error| LockError::Io {
+            path: path.to_owned(),
+            cause,
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let there = nearest_there(folder);
+        let owner = fs::metadata(there).map_err(io)?;
+        if !owner.is_dir() {
+            return Err(io(io::ErrorKind::NotADirectory.into()));
+        }
+        if there == folder {
+            belongs_to_us(&owner).map_err(io)?;
+        }
+        let file_is_there = path.symlink_metadata().is_ok();
+        let (asked, wanted) = match file_is_there {
+            true => (path, Access::READ_OK | Access::WRITE_OK),
+            false => (there, Access::WRITE_OK | Access::EXEC_OK),
+        };
+        access(asked, wanted).map_err(|error| io(error.into()))
+    }
+}
+
+/// The nearest of `directory` and those above it that is there.
+fn nearest_there(directory: &Path) -> &Path {
+    let mut there = directory.ancestors();
+    there
+        .find(|it| it.symlink_metadata().is_ok())
+        .unwrap_or_else(|| Path::new("."))
 }
 
 /// Makes `directory` for this user alone. One that is there already and belongs to another user is
@@ -104,7 +143,11 @@ fn make_private(directory: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    let owner = fs::metadata(directory)?.uid();
+    belongs_to_us(&fs::metadata(directory)?)
+}
+
+fn belongs_to_us(directory: &fs::Metadata) -> io::Result<()> {
+    let owner = directory.uid();
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,

@@ -315,7 +315,8 @@ impl Operator {
             .map(|position| GroupId(position as u16))
             .ok_or_else(|| {
                 refusal(format_args!(
-                    "no such group; the configuration has {}",
+                    "no group is called '{}'; the configuration has {}",
+                    name.unwrap_or_default(),
                     names.join(", ")
                 ))
             })

@@ -100,7 +100,7 @@ impl Authority {
             called,
             certificate,
             der,
-            key: key.map_err(|cause| Problem::at(&key_path, cause))?,
+            key: key.map_err(|cause| Problem::at(&key_path, of_authority(cause)))?,
         })
     }
 
@@ -126,6 +126,16 @@ impl Authority {
     fn lock(&self) -> Result<File, Problem> {
         let file = File::open(&self.folder).and_then(|file| file.lock().map(|()| file));
         file.map_err(|error| Problem::at(&self.folder, guarded_file::Cause::Unreadable(error)))
+    }
+}
+
+/// A key that says who everybody is, exposed, is another thing than that of one node.
+fn of_authority(cause: Cause) -> Cause {
+    match cause {
+        Cause::File(exposed @ guarded_file::Cause::Exposed { .. }) => {
+            Cause::AuthorityExposed(exposed)
+        }
+        cause => cause,
     }
 }
 

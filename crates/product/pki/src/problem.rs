@@ -28,6 +28,8 @@ pub struct Problems(pub Vec<Problem>);
 pub enum Cause {
     /// The file itself: missing, exposed, of another owner, there already.
     File(guarded_file::Cause),
+    /// The key of an authority, which more rests on than one certificate: others than its owner had a way to it.
+    AuthorityExposed(guarded_file::Cause),
     /// It has none of what it should have, of this kind.
     Lacks(&'static str),
     /// What it has of this kind is truncated or changed.
@@ -70,7 +72,7 @@ impl Problem {
     /// What is wrong, without the file's name.
     pub fn wrong(&self) -> String {
         match &self.cause {
-            Cause::File(cause) => cause.wrong(),
+            Cause::File(cause) | Cause::AuthorityExposed(cause) => cause.wrong(),
             Cause::Lacks(what) => format!("has no {what} in PEM"),
             Cause::Garbled(what) => format!("has a {what} that is truncated or was changed"),
             Cause::Certificate(fault) => format!("the certificate {}", fault.wrong()),
@@ -110,6 +112,11 @@ impl Problem {
             }) => format!(
                 "if nobody has read it, `chmod 600 {}`; otherwise revoke its certificate with `bumpless pki revoke` and issue \
                  another one",
+                self.path.display()
+            ),
+            Cause::AuthorityExposed(_) => format!(
+                "if nobody has read it, `chmod 600 {}`; otherwise make another authority with `bumpless pki init` and issue all \
+                 certificates anew: whoever has this key makes certificates that revoking others does not touch",
                 self.path.display()
             ),
             Cause::File(cause) => cause.remedy(&self.path),

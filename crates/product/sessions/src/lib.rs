@@ -19,5 +19,5 @@ mod tls;
 pub use connection::{Connection, Conversation};
 pub use ended::{Ended, SessionError};
 pub use identities::Identities;
-pub use listen::{BACKLOG, listen};
+pub use listen::{BACKLOG, absent, listen};
 pub use tls::{Step, Tls};

@@ -53,7 +53,7 @@ impl Command {
     }
 
     /// The first argument that is a file with an ending, as scripts of interpreters are.
-    fn script(&self) -> Option<&Path> {
+    pub(crate) fn script(&self) -> Option<&Path> {
         let mut arguments = self.arguments.iter().map(Path::new);
         arguments.find(|argument| argument.extension().is_some() && self.seen(argument).is_file())
     }

@@ -52,6 +52,8 @@ pub struct StartFault {
 pub enum StartCause {
     /// The system does not start it.
     System(io::Error),
+    /// The system does not start the command that is to start the program's file.
+    Starter(PathBuf, io::Error),
     /// The file that is to be checked cannot be read.
     Unreadable(PathBuf, io::Error),
     /// The file is another one.
@@ -126,6 +128,11 @@ impl fmt::Display for StartCause {
                     _ => "it must be a program for this computer's processor",
                 })
             }
+            Self::Starter(starter, error) => write!(
+                f,
+                "{:?}, which is to start it, cannot be started: {error}; install it, or give another command",
+                starter.display().to_string()
+            ),
             Self::Unreadable(file, error) => write!(
                 f,
                 "{} cannot be read to check its SHA-256: {error}; make it readable for the user that runs bumpless",

@@ -89,7 +89,7 @@ impl Process {
         let track = u32::from(shape.state_max >= limits.track_from);
         header.track.store(track, Ordering::Relaxed);
         header.request.store(1, Ordering::Release);
-        let pid = spawn(command, limits, &memory).map_err(StartCause::System)?;
+        let pid = spawn(command, limits, &memory).map_err(|error| not_started(command, error))?;
         // Nobody else waits for the process, so its number is its own until it is waited for.
         let pidfd = pidfd_open(pid, PidfdFlags::empty());
         let pidfd = pidfd.map_err(|error| {
@@ -380,6 +380,14 @@ fn available_memory() -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+/// Whose fault it is that the system does not start it: what is started, which need not be the program's own file.
+fn not_started(command: &Command, error: io::Error) -> StartCause {
+    match command.script() {
+        Some(_) => StartCause::Starter(command.program.clone(), error),
+        None => StartCause::System(error),
+    }
 }
 
 fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid> {

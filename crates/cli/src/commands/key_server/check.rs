@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_key_server::{Config, load_identity, sample};
+use bumpless_key_server::{Config, absent, obstacles, sample};
 use clap::Args;
 use serde_json::json;
 
+use super::picture;
 use crate::output::{self, Outcome};
 
 /// Check a server's file and print every error at once, with line and remedy; then what keeps this computer from running it
 ///
-/// Says for how long each group goes on without any server. Exit status 0: it can run here. 1: the file is right, and something
+/// Looks at certificate, state, and the folders of locks and sockets as `run` does, and says which addresses of `listen` this
+/// computer does not have. Says for how long each group goes on without any server. Exit status 0: it can run here. 1: the file is right, and something
 /// is missing on this computer. 2: the file is wrong.
 #[derive(Debug, Args)]
 pub struct Check {
@@ -34,7 +36,12 @@ impl Check {
             return Ok(ExitCode::SUCCESS);
         };
         let config = super::load(&path, self.json)?;
-        let missing = load_identity(&config, &path).err().map(|it| it.to_string());
+        let missing = obstacles(&config, &path);
+        let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+        let absent: Vec<_> = absent(&config.listen)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         match self.json {
             true => output::print_line(json!({
                 "schema": "bumpless.key-server.check/1",
@@ -46,16 +53,17 @@ impl Check {
                     "members": group.members,
                     "outlasts_servers_s": group.outlasts().as_secs_f64(),
                 })).collect::<Vec<_>>(),
-                "runs_here": missing.is_none(),
-                "missing_here": missing,
+                "runs_here": missing.is_empty(),
+                "missing_here": (!missing.is_empty()).then(|| missing.join("\n")),
+                "absent_addresses": absent,
             })),
-            false => print(&config, &path.display().to_string(), missing.as_deref()),
+            false => print(&config, &path.display().to_string(), &missing, &absent),
         }
-        Ok(ExitCode::from(u8::from(missing.is_some())))
+        Ok(ExitCode::from(u8::from(!missing.is_empty())))
     }
 }
 
-fn print(config: &Config, name: &str, missing: Option<&str>) {
+fn print(config: &Config, name: &str, missing: &[String], absent: &[String]) {
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
     output::print_line(format_args!(
         "{name} is valid: {}.keys at {}",
@@ -70,8 +78,13 @@ fn print(config: &Config, name: &str, missing: Option<&str>) {
             group.outlasts().as_secs_f64()
         ));
     }
-    match missing {
-        Some(why) => output::print_line(format_args!("this computer cannot run it: {why}")),
-        None => output::print_line("this computer can run it"),
+    absent
+        .iter()
+        .for_each(|address| output::print_line(picture::absent(address)));
+    for why in missing {
+        output::print_line(format_args!("this computer cannot run it: {why}"));
+    }
+    if missing.is_empty() {
+        output::print_line("this computer can run it");
     }
 }

@@ -2,6 +2,11 @@
 
 use serde_json::Value;
 
+/// What is said of an address of `listen` that the computer does not have.
+pub fn absent(address: &str) -> String {
+    format!("{address} is no address of this computer: nobody reaches the server there until it is")
+}
+
 /// The lines of `status`.
 pub fn lines(status: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
@@ -19,6 +24,9 @@ pub fn lines(status: &Value) -> Vec<String> {
     if let Some(problem) = status["problem"].as_str() {
         lines.push(format!("problem: {problem}"));
     }
+    let absent = status["absent_addresses"].as_array();
+    let absent = absent.into_iter().flatten();
+    lines.extend(absent.map(|address| self::absent(&text(address))));
     for group in status["groups"].as_array().into_iter().flatten() {
         let name = text(&group["group"]);
         match (group["number"].as_u64(), group["ends_in_s"].as_f64()) {

@@ -41,6 +41,12 @@ pub struct Build {
 impl Build {
     /// Runs the command.
     pub fn execute(&self) -> Outcome {
+        if let Some(folder) = self.include.iter().find(|folder| !folder.is_dir()) {
+            return Err(Failure::usage(format_args!(
+                "--include {}: there is no such folder; give one that has the headers",
+                folder.display()
+            )));
+        }
         let options = Options {
             compiler: compiler(self.cc.as_ref(), "CC", "cc"),
             cpp_compiler: compiler(self.cxx.as_ref(), "CXX", "c++"),

@@ -1,10 +1,9 @@
 //! `bumpless program compare`: what becomes of the state of a program in its next version.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_host::Kind;
+use bumpless_host::{Kind, subject};
 use bumpless_sidecar::plc::{self, Succession};
 use bumpless_sidecar::{Command, Hash, Limits, Told, ask};
 use clap::Args;
@@ -192,8 +191,7 @@ pub fn variables(succession: &Succession) -> Value {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path)
-        .map_err(|error| Failure::usage(format_args!("{} cannot be read: {error}", path.display())))
+    subject::read(path).map_err(|cause| Failure::usage(format_args!("{}: {cause}", path.display())))
 }
 
 /// What a program says of itself when it is started.

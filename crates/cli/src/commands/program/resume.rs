@@ -113,7 +113,8 @@ impl Resume {
         };
         let found = found.ok_or_else(|| {
             Failure::usage(format_args!(
-                "no such application; the configuration has {}",
+                "no application is called '{}'; the configuration has {}",
+                self.application.as_deref().unwrap_or_default(),
                 names()
             ))
         })?;

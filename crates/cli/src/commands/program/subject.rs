@@ -1,15 +1,18 @@
 //! A program on the command line: which it is, and how it is started.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
+use bumpless_config::read_text_file;
 use bumpless_host::Subject;
 use bumpless_host::kit::Table;
 use bumpless_host::subject::{Named, Unfit, UnfitCause};
 use clap::Args;
 
 use crate::output::Failure;
+
+/// Longest file of inputs, bytes.
+const DATA_MAX: usize = 64 << 20;
 
 /// A program's file and what belongs to it.
 #[derive(Clone, Debug, Args)]
@@ -25,7 +28,7 @@ pub struct Subjected {
 #[group(skip)]
 pub struct How {
     /// What starts the file, with spaces between words, as `command` in the configuration [default for a .py: python3]
-    #[arg(long, value_name = "WORDS")]
+    #[arg(long, value_name = "WORDS", value_parser = words)]
     command: Option<String>,
     /// An argument behind the file, as in `arguments` in the configuration; once for each
     #[arg(long = "argument", value_name = "WORD", allow_hyphen_values = true)]
@@ -70,6 +73,14 @@ impl How {
     }
 }
 
+/// Words that start a file.
+fn words(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        false => Ok(text.to_owned()),
+        true => Err("give what starts the file, such as python3, or leave it out".into()),
+    }
+}
+
 /// Milliseconds as an option has them.
 pub fn milliseconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -97,7 +108,7 @@ pub fn refused(unfit: &Unfit) -> Failure {
 /// It cannot be read, or is no table.
 pub fn table(path: &Path) -> Result<Table, Failure> {
     let told = |cause: String| Failure::usage(format_args!("--data {}: {cause}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| told(error.to_string()))?;
+    let text = read_text_file(path, DATA_MAX).map_err(|error| told(error.to_string()))?;
     Table::parse(&text).map_err(|error| told(error.to_string()))
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let timing = timing::check(reader, &file.timing);
     let map = addresses::check(reader, file, &known);
     let security = security::check(reader, file);
+    names::in_certificates(reader, file, security.as_ref());
     let protection = security.as_ref().map(Security::overhead);
     let networks = addresses::networks(reader, file, &map, protection);
     let nodes = addresses::nodes(reader, file, &map);

@@ -1,12 +1,15 @@
 //! Names are unique, and what refers to one finds it.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use bumpless_base::MAX_LINKS;
 
 use crate::file::{ApplicationEntry, File};
 use crate::model::{MAX_APPLICATIONS, MAX_GROUPS, MAX_NODES, MAX_REFERENCES};
 use crate::reader::{Place, Reader};
+use crate::schema::{FieldIo, Reference, ReferenceWord};
+use crate::security::Security;
 use crate::suggest::nearest;
 
 /// Names of one kind of section and their positions.
@@ -107,6 +110,30 @@ pub(crate) fn pair(reader: &mut Reader, file: &File) {
             "{name:?} would make certificates of this pair's nodes pass for those of a {whose}"
         );
         reader.wrong(&given.place, "name", wrong, "give the pair another name");
+    }
+}
+
+/// Names that stand in certificates, if messages or connections to devices are protected by some (N-40): those have a letter,
+/// digit or _ at both ends.
+pub(crate) fn in_certificates(reader: &mut Reader, file: &File, security: Option<&Security>) {
+    let fields = file.applications.iter().filter_map(|it| it.field.as_ref());
+    let of_fields = |field: &FieldIo| matches!(field.certificates, Some(Some(_)));
+    if !matches!(security, Some(Security::Certificates(_))) && !fields.into_iter().any(of_fields) {
+        return;
+    }
+    let pair = (&file.pair.place, &file.pair.name);
+    let nodes = file.nodes.iter().map(|node| (&node.place, &node.name));
+    let is_witness = |it: &&Reference| it.kind == Some(ReferenceWord::Witness);
+    let witnesses = file.references.iter().filter(is_witness);
+    let witnesses = witnesses.map(|witness| (&witness.place, &witness.name));
+    for (place, name) in iter::once(pair).chain(nodes).chain(witnesses) {
+        let Some(name) = name else { continue };
+        if name.starts_with('-') || name.ends_with('-') {
+            let wrong =
+                format!("{name:?} cannot stand in a certificate, and certificates are in use");
+            let right = "give a name with a letter, digit or _ at both ends";
+            reader.wrong(place, "name", wrong, right);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use bumpless_base::Duration;
 
 use crate::model::Timing;
-use crate::reader::Reader;
+use crate::reader::{Place, Reader};
 use crate::schema;
 
 /// Fewest heartbeats in a lease: with two lost in a row the third still renews it.
@@ -12,43 +12,38 @@ const HEARTBEATS_PER_LEASE: u64 = 3;
 const LEASES_PER_START: u64 = 2;
 
 pub(crate) fn check(reader: &mut Reader, given: &schema::Timing) -> Option<Timing> {
-    let place = &given.place;
     if let (Some(heartbeat), Some(lease)) = (given.heartbeat, given.lease) {
-        let least = heartbeat * HEARTBEATS_PER_LEASE;
-        if lease < least {
-            let wrong = format!(
-                "{} ms is shorter than {HEARTBEATS_PER_LEASE} heartbeats of {} ms",
-                ms(lease),
-                ms(heartbeat)
-            );
-            let right = format!("give at least {}, or send heartbeats more often", ms(least));
-            reader.wrong(
-                place,
-                nearer(place, "lease_ms", "heartbeat_ms"),
-                wrong,
-                right,
-            );
-        }
+        let heartbeats = HEARTBEATS_PER_LEASE;
+        let short = TooShort {
+            field: ("lease_ms", lease, heartbeat * heartbeats),
+            than: format!("{heartbeats} heartbeats of {} ms", ms(heartbeat)),
+            // Of the shortest lease there is this is more than the shortest heartbeat.
+            other: ("heartbeat_ms", Some(lease / heartbeats)),
+        };
+        short.tell(reader, &given.place);
     }
     if let (Some(lease), Some(start_wait), Some(drift)) =
         (given.lease, given.start_wait, given.clock_drift)
     {
         let drift = u32::try_from(drift).unwrap_or(u32::MAX);
-        let least = lease.stretched(drift) * LEASES_PER_START;
-        if start_wait < least {
-            let wrong = format!(
-                "{} ms is shorter than {LEASES_PER_START} leases of {} ms with clock drift",
-                ms(start_wait),
+        let whole = start_wait.as_nanos() / LEASES_PER_START;
+        let longest = u128::from(whole) * 1_000_000 / (1_000_000 + u128::from(drift));
+        let longest = Duration::from_nanos(longest as u64);
+        // What the field does not accept is no remedy.
+        let shortest = Duration::from_micros((schema::LEASE_MIN_MS * 1e3) as u64);
+        let short = TooShort {
+            field: (
+                "start_wait_ms",
+                start_wait,
+                lease.stretched(drift) * LEASES_PER_START,
+            ),
+            than: format!(
+                "{LEASES_PER_START} leases of {} ms with clock drift",
                 ms(lease)
-            );
-            let right = format!("give at least {}, or shorten lease_ms", ms(least));
-            reader.wrong(
-                place,
-                nearer(place, "start_wait_ms", "lease_ms"),
-                wrong,
-                right,
-            );
-        }
+            ),
+            other: ("lease_ms", (longest >= shortest).then_some(longest)),
+        };
+        short.tell(reader, &given.place);
     }
     Some(Timing {
         heartbeat: given.heartbeat?,
@@ -58,12 +53,42 @@ pub(crate) fn check(reader: &mut Reader, given: &schema::Timing) -> Option<Timin
     })
 }
 
-/// `first` if the file gives it, else `second`: a default is nobody's mistake.
-fn nearer<'k>(place: &crate::reader::Place, first: &'k str, second: &'k str) -> &'k str {
-    if place.has(first) || !place.has(second) {
-        first
-    } else {
-        second
+/// A time that another one lets be no shorter.
+struct TooShort {
+    /// Its field, what it is, and what it is at least.
+    field: (&'static str, Duration, Duration),
+    /// What it is to be as long as.
+    than: String,
+    /// The field of the other one, and what that may be at most, if it can be so little.
+    other: (&'static str, Option<Duration>),
+}
+
+impl TooShort {
+    /// Reported where it is so, on the line of the one that the file gives: a default is nobody's mistake.
+    fn tell(self, reader: &mut Reader, place: &Place) {
+        let (key, is, least) = self.field;
+        let (other, most) = self.other;
+        if is >= least {
+            return;
+        }
+        let whose = if place.has(key) { "" } else { " by default" };
+        let wrong = format!("{key} is {} ms{whose}, shorter than {}", ms(is), self.than);
+        let mut right = format!("give {key} = {} or more", ms(least));
+        if let Some(most) = most {
+            let most = Duration::from_micros(most.as_micros());
+            right.push_str(&format!(", or {other} = {} or less", ms(most)));
+        }
+        let nearer = if place.has(key) || !place.has(other) {
+            key
+        } else {
+            other
+        };
+        reader.wrong_on(
+            place.line_of(nearer),
+            format!("{}.{key}", place.path),
+            wrong,
+            right,
+        );
     }
 }
 

@@ -44,21 +44,20 @@ fn describe_field(out: &mut String, field: &FieldInfo) {
         Presence::Default(value) => format!("`{value}`"),
         Presence::Computed(words) => words.to_owned(),
     };
+    let begun = |text: String| capital(&text);
     let rows = [
-        ("Unit", Some(field.unit.to_owned())),
-        ("Accepts", Some(field.shape.accepts())),
+        ("Unit", Some(begun(field.unit.to_owned()))),
+        ("Accepts", Some(begun(field.shape.accepts()))),
+        // Often a value as the file would have it, in which a capital would be another one.
         ("Default", Some(default)),
-        ("Cost", about.cost),
-        ("Hazard", about.hazard),
+        ("Cost", about.cost.map(begun)),
+        ("Hazard", about.hazard.map(begun)),
     ];
     out.push('\n');
     for (label, text) in rows
         .into_iter()
         .filter_map(|(label, text)| Some((label, text?)))
     {
-        out.push_str(&format!(
-            "- {label}: {}\n",
-            capital(text.trim_end_matches('.'))
-        ));
+        out.push_str(&format!("- {label}: {}\n", text.trim_end_matches('.')));
     }
 }

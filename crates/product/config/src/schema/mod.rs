@@ -17,8 +17,8 @@ pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
 pub(crate) use controllers::{FaultWord, FieldSecurityWord, KindWord, PersistWord};
 pub use numbers::Whole;
 pub(crate) use pair::{
-    Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Registration,
-    Timing, Transfer,
+    LEASE_MIN_MS, Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord,
+    Registration, Timing, Transfer,
 };
 pub(crate) use programs::{Device, DeviceKindWord, Input, InputAreaWord, Output, OutputAreaWord};
 pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};

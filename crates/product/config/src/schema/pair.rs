@@ -7,6 +7,9 @@ use crate::model::{IN_FLIGHT_MAX, ReceptionGuard, WireVersion};
 use crate::shape::{Choice, Flag, Name, ProcessorList, Text};
 use bumpless_base::{Duration, Processors};
 
+/// The shortest lease, ms.
+pub(crate) const LEASE_MIN_MS: f64 = 3.0;
+
 section! {
     /// The pair, or pool, as a whole.
     Pair = "pair", Once, [] {
@@ -39,7 +42,7 @@ section! {
         /// Hazard: too short and a stall of the machine ends the primary role; too long and the
         /// process waits that much longer for the backup after a crash; longer than a witness's
         /// `--longest-lease-ms`, that witness refuses.
-        lease: Duration = "lease_ms", "milliseconds", Millis { min: 3.0, max: 60_000.0 }, default("10");
+        lease: Duration = "lease_ms", "milliseconds", Millis { min: LEASE_MIN_MS, max: 60_000.0 }, default("10");
         /// Most that the rates of two computers' clocks differ. Whoever waits for another's lease to
         /// end waits longer by this share.
         /// Cost: this share of the lease at each failover.

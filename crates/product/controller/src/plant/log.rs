@@ -6,8 +6,8 @@
 use super::{PlantError, PlantOptions};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
-    /// The first line.
+    /// The first line of a plant.
     Start {
         /// Version of this format, 1.
         version: u32,
@@ -66,7 +66,7 @@ pub enum Line {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         reason: Option<Rejection>,
     },
-    /// The last line.
+    /// The last line of a plant.
     End {
         /// Lines that were dropped because the file was too slow.
         lines_lost: u64,
@@ -103,7 +103,7 @@ impl Log {
                 lines_lost: 0,
             });
         };
-        let file = File::create(&path).map_err(|error| PlantError::Log(path.clone(), error))?;
+        let file = append(&path).map_err(|error| PlantError::Log(path.clone(), error))?;
         let (queue, lines) = sync_channel(QUEUE);
         let writer = std::thread::Builder::new()
             .name("plant-log".into())
@@ -150,6 +150,22 @@ impl Log {
             }
         }
     }
+}
+
+/// The file at `path`, at its end, on a line of its own: a plant that was killed may have left half a line.
+fn append(path: &Path) -> io::Result<File> {
+    let mut file = File::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(path)?;
+    let mut last = [b'\n'];
+    // Pipes and devices have no end.
+    let is_begun = file.seek(SeekFrom::End(-1)).is_ok() && file.read_exact(&mut last).is_ok();
+    if is_begun && last != [b'\n'] {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
 }
 
 fn write_lines(lines: &Receiver<Line>, mut file: impl Write) -> io::Result<()> {

@@ -385,7 +385,25 @@ fn a_taken_address_and_an_impossible_log_say_what_to_do() {
     plant.end();
     let directory = tempfile::tempdir().unwrap();
     let log = Some(directory.path().to_path_buf());
-    let plant = Plant::bind(PlantOptions { log, ..options() });
-    let error = plant.and_then(|plant| plant.run(clock, &AtomicBool::new(false)));
-    assert!(error.unwrap_err().to_string().contains("writable"));
+    // Before anybody hears that it listens.
+    let error = Plant::bind(PlantOptions { log, ..options() }).err();
+    assert!(error.unwrap().to_string().contains("writable"));
+}
+
+#[test]
+fn a_plant_adds_to_a_log_that_is_there_also_after_half_a_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plant.jsonl");
+    let run = || {
+        let log = Some(path.clone());
+        Running::start(PlantOptions { log, ..options() }).end();
+        std::fs::read_to_string(&path).unwrap()
+    };
+    let before = run();
+    let cut = format!("{before}{{\"type\"");
+    std::fs::write(&path, &cut).unwrap();
+    let after = run();
+    let added = after.strip_prefix(&format!("{cut}\n")).unwrap();
+    assert!(added.starts_with("{\"type\":\"start\""), "{after}");
+    assert!(added.contains("\"end\""), "{after}");
 }

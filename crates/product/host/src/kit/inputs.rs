@@ -133,9 +133,9 @@ impl Table {
         let lines = lines.filter(|(_, line)| !line.is_empty());
         for (at, (line, content)) in lines.enumerate() {
             let fields = content.split([',', ';']).map(str::trim);
-            let row: Result<Vec<f64>, _> = fields
-                .clone()
-                .map(|field| field.parse::<f64>().map_err(|_| field))
+            let row: Result<Vec<f64>, _> = (1..)
+                .zip(fields.clone())
+                .map(|(column, field)| number(field).map_err(|wrong| (column, field, wrong)))
                 .collect();
             let columns = fields.count();
             if at == 0 {
@@ -143,9 +143,9 @@ impl Table {
             }
             match row {
                 // The names of the columns.
-                Err(_) if at == 0 => {}
-                Err(field) => {
-                    let cause = format!("{field:?} is no number");
+                Err((.., Wrong::NoNumber)) if at == 0 => {}
+                Err((column, field, wrong)) => {
+                    let cause = format!("column {column}: {field:?} is {}", wrong.words());
                     return Err(BadTable { line, cause });
                 }
                 Ok(_) if columns != table.columns => {
@@ -178,6 +178,28 @@ impl Table {
             .get(from..from + self.columns)
             .unwrap_or_default()
     }
+}
+
+/// Why a field is not taken.
+#[derive(Clone, Copy)]
+enum Wrong {
+    NoNumber,
+    /// Such as `nan`, `inf` and what is larger than all numbers, `1e400`: no device gives that.
+    NotFinite,
+}
+
+impl Wrong {
+    fn words(self) -> &'static str {
+        match self {
+            Self::NoNumber => "no number",
+            Self::NotFinite => "no finite number",
+        }
+    }
+}
+
+fn number(field: &str) -> Result<f64, Wrong> {
+    let number: f64 = field.parse().map_err(|_| Wrong::NoNumber)?;
+    number.is_finite().then_some(number).ok_or(Wrong::NotFinite)
 }
 
 /// What is wrong with a table of inputs.
@@ -245,7 +267,10 @@ mod tests {
     fn a_bad_table_is_refused_with_its_line() {
         for (text, line, cause) in [
             ("1,2\n3", 2, "1 values instead of 2"),
-            ("a,b\n1,2\n1,x", 3, "\"x\" is no number"),
+            ("a,b\n1,2\n1,x", 3, "column 2: \"x\" is no number"),
+            ("a,b\n1,1e400", 2, "column 2: \"1e400\" is no finite number"),
+            ("nan,1\n2,3", 1, "column 1: \"nan\" is no finite number"),
+            ("1,2\n-inf,3", 2, "column 1: \"-inf\" is no finite number"),
             ("", 1, "there is no row"),
             ("a,b", 1, "there is no row"),
         ] {

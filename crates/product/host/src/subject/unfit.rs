@@ -21,6 +21,10 @@ pub enum UnfitCause {
     Unreadable(String),
     /// It is a folder.
     Folder,
+    /// It is a device, a pipe or a socket.
+    NotRegular,
+    /// It has more bytes than this.
+    TooLong(u64),
     /// It is nothing that could run.
     NoProgram,
     /// It is an executable for another processor.
@@ -96,6 +100,13 @@ impl fmt::Display for UnfitCause {
             Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
             Self::Folder => f.write_str(
                 "it is a folder; give a program's file, or make one of a PLC's generated C with bumpless program build",
+            ),
+            Self::NotRegular => f.write_str(
+                "it is no regular file (a device, pipe or socket); give the path of a program's file",
+            ),
+            Self::TooLong(max) => write!(
+                f,
+                "it has more than {max} bytes; give the path of a program's file"
             ),
             Self::NoProgram => f.write_str(
                 "it is no program: neither an executable, a script with its interpreter in the first line, a .py file, nor \

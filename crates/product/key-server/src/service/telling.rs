@@ -1,7 +1,7 @@
 //! What a server says of what happens, and of how things stand.
 
 use bumpless_base::{Duration, Instant};
-use bumpless_sessions::Ended;
+use bumpless_sessions::{Ended, absent};
 use serde_json::{Value, json};
 
 use super::Service;
@@ -68,11 +68,14 @@ impl Service {
     pub(super) fn status(&self, now: Instant) -> Value {
         let (members, guests) = self.callers.counts();
         let groups = self.groups.iter().enumerate();
+        let listen = self.listeners.iter().filter_map(|it| it.local_addr().ok());
+        let listen: Vec<_> = listen.collect();
         json!({
             "schema": "bumpless.key-server.status/1",
             "name": self.name,
             "site": self.site,
             "problem": self.problem,
+            "absent_addresses": absent(&listen).iter().map(ToString::to_string).collect::<Vec<_>>(),
             "connections": members,
             "unknown_connections": guests,
             "refused": self.refusals.count,

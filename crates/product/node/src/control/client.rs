@@ -13,8 +13,8 @@ use bumpless_config::Config;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Request;
 use super::holder::udp_holder;
+use super::{Request, short_enough};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -41,11 +41,17 @@ impl Station {
         self.socket.exists()
     }
 
+    /// Who runs it although nobody answers at its socket, as far as its addresses show that, and what to do then.
+    pub fn elsewhere(&self) -> Option<String> {
+        held(&self.addresses)
+    }
+
     /// Sends `request` and waits for the reply.
     ///
     /// # Errors
     /// Nobody answers; whether the node does not run, or runs as another user, is told.
     pub fn request(&self, request: &Request) -> io::Result<Value> {
+        short_enough(&self.socket)?;
         let stream = UnixStream::connect(&self.socket)
             .map_err(|error| not_reached(&self.socket, &self.addresses, &error))?;
         ask(&stream, &self.socket, request)
@@ -57,23 +63,31 @@ impl Station {
 /// # Errors
 /// Nobody answers.
 pub fn request(path: &Path, request: &impl Serialize) -> io::Result<Value> {
+    short_enough(path)?;
     let stream = UnixStream::connect(path).map_err(|error| not_reached(path, &[], &error))?;
     ask(&stream, path, request)
 }
 
+/// What to do about a process that has one of `addresses`.
+fn held(addresses: &[SocketAddr]) -> Option<String> {
+    let (address, holder) = udp_holder(addresses)?;
+    Some(match holder == own_user() {
+        true => format!(
+            "a process of yours has its address {address}: was it started with another control path, or \
+             another XDG_RUNTIME_DIR?"
+        ),
+        false => format!(
+            "it runs as another user: its address {address} is user {holder}'s; {}",
+            as_that_user(holder)
+        ),
+    })
+}
+
 fn not_reached(path: &Path, addresses: &[SocketAddr], error: &io::Error) -> io::Error {
     let hint = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => match udp_holder(addresses) {
-            None => "is the node running?".to_owned(),
-            Some((address, holder)) if holder == own_user() => format!(
-                "a process of yours has its address {address}: was it started with another control path, or \
-                     another XDG_RUNTIME_DIR?"
-            ),
-            Some((address, holder)) => format!(
-                "it runs as another user: its address {address} is user {holder}'s; {}",
-                as_that_user(holder)
-            ),
-        },
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            held(addresses).unwrap_or_else(|| "is the node running?".to_owned())
+        }
         io::ErrorKind::PermissionDenied => {
             let owner = fs::metadata(path).ok().map(|socket| socket.uid());
             let holder = owner.or_else(|| udp_holder(addresses).map(|(_, user)| user));
@@ -114,11 +128,35 @@ fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result
 }
 
 fn no_answer(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        format!(
-            "the node at {} took the request and did not answer: {error}; try again, see its log",
-            path.display()
+    let path = path.display();
+    let said = match error.kind() {
+        // So the system calls a wait that is over.
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!(
+            "the process at {path} took the request and did not answer within {} s: it hangs, or is stopped (`ps` shows T); \
+             see its log, let it go on (`kill -CONT`) or start it anew",
+            TIMEOUT.as_secs()
         ),
-    )
+        _ => format!(
+            "the node at {path} took the request and did not answer: {error}; try again, see its log"
+        ),
+    };
+    io::Error::new(error.kind(), said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_one_that_hangs_the_time_that_was_waited_is_told() {
+        let hangs = no_answer(
+            Path::new("/run/left.sock"),
+            &io::ErrorKind::WouldBlock.into(),
+        );
+        let said = hangs.to_string();
+        for words in ["/run/left.sock", "within 5 s", "hangs", "kill -CONT"] {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(!said.contains("os error"), "{said}");
+    }
 }

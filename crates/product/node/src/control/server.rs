@@ -73,6 +73,7 @@ pub fn put_socket<T>(
     group: Option<&str>,
     bind: impl FnOnce(&Path) -> io::Result<T>,
 ) -> io::Result<T> {
+    super::short_enough(path)?;
     let mut draft = path.to_owned().into_os_string();
     draft.push("~");
     let draft = PathBuf::from(draft);

@@ -215,8 +215,8 @@ struct Stalls {
     longest: Duration,
     /// When the last one ended.
     ended_at: Instant,
-    /// When the last wait ended.
-    turn_began: Instant,
+    /// When the last wait ended; `None` before the first turn: until then programs are started, which is no stall.
+    turn_began: Option<Instant>,
     /// What this turn takes from the links has come since then: long ago, if this thread stood still.
     arrived_since: Instant,
 }
@@ -290,7 +290,7 @@ impl<D: Drivers> DataPlane<D> {
                 count: 0,
                 longest: Duration::ZERO,
                 ended_at: now,
-                turn_began: now,
+                turn_began: None,
                 arrived_since: now,
             },
             refreshed: now,

@@ -32,7 +32,7 @@ impl<D: Drivers> DataPlane<D> {
             return Turn::Ended;
         }
         let overdue = self.refresh_now_and_then(now);
-        self.note_stall(self.stalls.turn_began, clock());
+        self.note_stall(self.stalls.turn_began.unwrap_or(received), clock());
         if !more {
             self.stalls.arrived_since = received;
         }
@@ -62,7 +62,7 @@ impl<D: Drivers> DataPlane<D> {
             port.full = false;
         }
         self.note_stall(due, now);
-        self.stalls.turn_began = now;
+        self.stalls.turn_began = Some(now);
     }
 
     fn receive(&mut self, now: Instant) -> bool {
