@@ -9,8 +9,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use bumpless_capture::{
     Card, Firewall, FirewallError, Injector, Joins, MemberInjector, Membership, Parsed, Ports,
-    Queue, Queued, Side, Sightings, Verdict, Wanted, build, interfaces, keep_on_host, memberships,
-    parse, tables,
+    Queue, Queued, Side, Sightings, Verdict, Wanted, build, group_holder, interfaces, keep_on_host,
+    memberships, parse, queue_holder, table_holder, tables,
 };
 use hosts::{Hosts, NUMBER, TABLE, TCP, UDP, captured, received, rules, socket, wait_for, watched};
 
@@ -128,7 +128,20 @@ fn one_process_has_the_rules_and_nothing_is_left_of_them() {
                 .filter(|name| *name == TABLE)
                 .count()
         };
+        assert_eq!((table_holder(TABLE), queue_holder(NUMBER)), (None, None));
         let firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+        let queue = Queue::open(NUMBER, 16).unwrap();
+        let sightings = Sightings::open(NUMBER).unwrap();
+        for holder in [
+            table_holder(TABLE),
+            queue_holder(NUMBER),
+            group_holder(NUMBER),
+        ] {
+            let holder = holder.unwrap();
+            assert_eq!(holder.pid(), Some(std::process::id()), "{holder}");
+        }
+        drop((queue, sightings));
+        assert_eq!((queue_holder(NUMBER), group_holder(NUMBER)), (None, None));
         assert_eq!(ours(), 2);
         let taken = Firewall::install(TABLE, &rules(&[]));
         assert!(matches!(taken, Err(FirewallError::Taken(_))), "{taken:?}");

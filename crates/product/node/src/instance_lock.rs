@@ -83,9 +83,7 @@ impl InstanceLock {
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => LockError::Running {
                 path: path.to_owned(),
-                pid: io::read_to_string(&file)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok()),
+                pid: pid_in(&file),
             },
             // A file system without locks, too: without one, two processes would run unnoticed.
             TryLockError::Error(cause) => io(cause),
@@ -95,6 +93,16 @@ impl InstanceLock {
         writeln!(file, "{}", std::process::id()).map_err(io)?;
         Ok(Self { _file: file })
     }
+
+    /// The process id in the lock's file at `path`: that of who holds the lock or, if nobody does, held it last.
+    pub fn noted(path: &Path) -> Option<u32> {
+        pid_in(&File::open(path).ok()?)
+    }
+}
+
+fn pid_in(file: &File) -> Option<u32> {
+    let text = io::read_to_string(file).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Makes `directory` for this user alone. One that is there already and belongs to another user is
@@ -138,6 +146,8 @@ mod tests {
             refused.contains(&format!("process {}", std::process::id())),
             "{refused}"
         );
+        assert_eq!(InstanceLock::noted(&path), Some(std::process::id()));
+        assert_eq!(InstanceLock::noted(&path.with_extension("other")), None);
         drop(first);
         InstanceLock::take(&path).unwrap();
     }
