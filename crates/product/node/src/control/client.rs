@@ -17,6 +17,7 @@ use super::Request;
 use super::holder::udp_holder;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+const NODE: &str = "node";
 
 /// A node as another process on its machine reaches it.
 #[derive(Clone, Debug)]
@@ -47,8 +48,8 @@ impl Station {
     /// Nobody answers; whether the node does not run, or runs as another user, is told.
     pub fn request(&self, request: &Request) -> io::Result<Value> {
         let stream = UnixStream::connect(&self.socket)
-            .map_err(|error| not_reached(&self.socket, &self.addresses, &error))?;
-        ask(&stream, &self.socket, request)
+            .map_err(|error| not_reached(NODE, &self.socket, &self.addresses, &error))?;
+        ask(NODE, &stream, &self.socket, request)
     }
 }
 
@@ -57,48 +58,64 @@ impl Station {
 /// # Errors
 /// Nobody answers.
 pub fn request(path: &Path, request: &impl Serialize) -> io::Result<Value> {
-    let stream = UnixStream::connect(path).map_err(|error| not_reached(path, &[], &error))?;
-    ask(&stream, path, request)
+    request_of(NODE, path, request)
 }
 
-fn not_reached(path: &Path, addresses: &[SocketAddr], error: &io::Error) -> io::Error {
+/// The same for a process that is no node, but `what`, such as "guard".
+///
+/// # Errors
+/// Nobody answers.
+pub fn request_of(what: &str, path: &Path, request: &impl Serialize) -> io::Result<Value> {
+    let stream = UnixStream::connect(path).map_err(|error| not_reached(what, path, &[], &error))?;
+    ask(what, &stream, path, request)
+}
+
+fn not_reached(what: &str, path: &Path, addresses: &[SocketAddr], error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => match udp_holder(addresses) {
-            None => "is the node running?".to_owned(),
+            None => format!("is the {what} running?"),
             Some((address, holder)) if holder == own_user() => format!(
                 "a process of yours has its address {address}: was it started with another control path, or \
                      another XDG_RUNTIME_DIR?"
             ),
             Some((address, holder)) => format!(
                 "it runs as another user: its address {address} is user {holder}'s; {}",
-                as_that_user(holder)
+                as_that_user(what, holder)
             ),
         },
         io::ErrorKind::PermissionDenied => {
             let owner = fs::metadata(path).ok().map(|socket| socket.uid());
             let holder = owner.or_else(|| udp_holder(addresses).map(|(_, user)| user));
             match holder {
-                Some(user) => format!("it runs as another user ({user}); {}", as_that_user(user)),
+                Some(user) => format!(
+                    "it runs as another user ({user}); {}",
+                    as_that_user(what, user)
+                ),
                 None => "it runs as another user; run this as that one".to_owned(),
             }
         }
-        _ => "see the node's log".to_owned(),
+        _ => format!("see the {what}'s log"),
     };
     io::Error::new(
         error.kind(),
-        format!("no node answers at {}: {error}; {hint}", path.display()),
+        format!("no {what} answers at {}: {error}; {hint}", path.display()),
     )
 }
 
-fn as_that_user(user: u32) -> String {
-    format!("run this as that one (`sudo -u '#{user}' ...`), who alone may command the node")
+fn as_that_user(what: &str, user: u32) -> String {
+    format!("run this as that one (`sudo -u '#{user}' ...`), who alone may command the {what}")
 }
 
 fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |process| process.uid())
 }
 
-fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result<Value> {
+fn ask(
+    what: &str,
+    stream: &UnixStream,
+    path: &Path,
+    request: &impl Serialize,
+) -> io::Result<Value> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut writer = stream;
@@ -106,19 +123,45 @@ fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result
     let mut line = String::new();
     BufReader::new(stream)
         .read_line(&mut line)
-        .map_err(|error| no_answer(path, &error))?;
+        .map_err(|error| no_answer(what, path, &error))?;
     if !line.ends_with('\n') {
-        return Err(no_answer(path, &io::ErrorKind::UnexpectedEof.into()));
+        return Err(no_answer(what, path, &io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(serde_json::from_str(&line)?)
 }
 
-fn no_answer(path: &Path, error: &io::Error) -> io::Error {
+fn no_answer(what: &str, path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(
         error.kind(),
         format!(
-            "the node at {} took the request and did not answer: {error}; try again, see its log",
+            "the {what} at {} took the request and did not answer: {error}; try again, see its log",
             path.display()
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_answer_is_called_what_it_is() {
+        let path = Path::new("/nowhere/g.sock");
+        let told = |what: &str, kind: io::ErrorKind| {
+            not_reached(what, path, &[], &kind.into()).to_string()
+        };
+        for kind in [
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::NotFound,
+            io::ErrorKind::TimedOut,
+        ] {
+            let guard = told("guard", kind);
+            assert!(guard.starts_with("no guard answers at /nowhere/g.sock"));
+            assert!(!guard.contains("node"), "{guard}");
+            assert!(told(NODE, kind).starts_with("no node answers at"));
+        }
+        let silent = no_answer("guard", path, &io::ErrorKind::TimedOut.into()).to_string();
+        assert!(silent.contains("the guard at") && !silent.contains("node"));
+        assert!(as_that_user("guard", 0).ends_with("command the guard"));
+    }
 }
