@@ -36,7 +36,7 @@ impl Local {
     /// # Errors
     /// Nobody answers, or it refuses.
     pub fn ask(&self, request: &impl Serialize) -> Result<Value, Failure> {
-        let reply = control::request(&self.socket, request);
+        let reply = control::request_of(self.what, &self.socket, request);
         let reply = reply.map_err(|error| self.not_reached(&error))?;
         match reply["error"].as_str() {
             Some(error) => Err(Failure::refused(error)),

@@ -43,6 +43,15 @@ impl Failure {
         }
     }
 
+    /// Ended early by the user, and nothing was found wrong until then.
+    pub fn interrupted(message: impl Display) -> Self {
+        Self {
+            status: INTERRUPTED,
+            lines: vec![format!("bumpless: {message}")],
+            json: None,
+        }
+    }
+
     fn configuration(problems: &[Problem], as_json: bool) -> Self {
         Self::file(problems, "bumpless.check/1", as_json)
     }
@@ -78,8 +87,8 @@ impl Failure {
         failure
     }
 
-    /// The same failure, where a pair runs that goes on as it was.
-    pub fn of_a_running_pair(mut self) -> Self {
+    /// The same failure, where a pair or a daemon runs that goes on as it was.
+    pub fn of_what_runs(mut self) -> Self {
         if let Some(last) = self.lines.last_mut() {
             *last = last.replace("nothing was started", "nothing has changed");
         }
@@ -100,6 +109,11 @@ impl Failure {
         self
     }
 
+    /// The exit status.
+    pub const fn status(&self) -> u8 {
+        self.status
+    }
+
     /// What is said of it to people.
     pub fn lines(&self) -> &[String] {
         &self.lines
@@ -113,14 +127,14 @@ impl Failure {
 
     /// Prints the failure and gives the exit status.
     pub fn report(self) -> ExitCode {
-        if let Some(json) = self.json {
-            print_line(&json);
+        if let Some(json) = &self.json {
+            print_line(json);
         } else {
-            for line in self.lines {
+            for line in &self.lines {
                 let _ = writeln!(io::stderr(), "{line}");
             }
         }
-        ExitCode::from(self.status)
+        ExitCode::from(self.status())
     }
 }
 
@@ -235,4 +249,24 @@ pub fn find_node(config: &Config, name: &str) -> Result<NodeId, Failure> {
             names.join(", ")
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_file_changes_nothing_where_something_runs_with_it() {
+        let problem = Problem {
+            file: "host.toml".into(),
+            line: 1,
+            field: "host".into(),
+            wrong: "is missing".into(),
+            right: "add it".into(),
+        };
+        let failure = Failure::file(&[problem], "bumpless.guard.check/1", false).of_what_runs();
+        let said = failure.lines().join("\n");
+        assert!(said.ends_with("1 problem in the configuration; nothing has changed"));
+        assert_eq!(failure.status(), 2);
+    }
 }

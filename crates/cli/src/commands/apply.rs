@@ -112,7 +112,7 @@ impl Apply {
         let Some(new) = &self.new else {
             return self.give_up(&self.nodes(&old)?);
         };
-        let next = output::load(new, self.json).map_err(Failure::of_a_running_pair)?;
+        let next = output::load(new, self.json).map_err(Failure::of_what_runs)?;
         let file = absolute(new)?;
         if file == absolute(&self.config)? {
             return Err(Failure::usage(format_args!(

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_iprp_daemon::{Config, Request, Way, socket_path};
+use bumpless_iprp_daemon::{Config, Request, Way, is_own, socket_path};
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -94,6 +94,24 @@ fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
     ))
 }
 
+/// Whether `host` may be another host's address: one host's, and not this one's.
+///
+/// # Errors
+/// Wrong usage.
+fn another_host(host: IpAddr) -> Result<(), Failure> {
+    if host.is_multicast() || host.is_unspecified() || host == IpAddr::from([255; 4]) {
+        return Err(Failure::usage(format_args!(
+            "{host} is not the address of one host: name one"
+        )));
+    }
+    if is_own(host) {
+        return Err(Failure::usage(format_args!(
+            "{host} is this host's own address: give one of the other host's"
+        )));
+    }
+    Ok(())
+}
+
 /// Where `host` is reached on each network that both have. A host that is not known has some seconds for showing itself.
 fn ways(daemon: &Local, host: IpAddr) -> Result<Vec<Way>, Failure> {
     let until = Instant::now() + SHOW;
@@ -128,4 +146,25 @@ fn way(it: &Value) -> Option<Way> {
         from: address("from")?,
         to: address("to")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_other_host_s_address_is_refused_with_the_reason() {
+        let refused = |host: &str, words: &str| {
+            let failure = another_host(host.parse().unwrap()).unwrap_err();
+            let said = failure.lines().join("\n");
+            assert!(said.contains(host) && said.contains(words), "{said}");
+        };
+        for host in ["0.0.0.0", "::", "224.0.0.5", "ff02::1", "255.255.255.255"] {
+            refused(host, "not the address of one host");
+        }
+        refused("127.0.0.1", "own address");
+        refused("::1", "own address");
+        // For documentation: no host has it (RFC 5737).
+        another_host(IpAddr::from([192, 0, 2, 1])).unwrap();
+    }
 }

@@ -104,7 +104,26 @@ pub fn missing_rights_and_a_second_daemon_are_told() {
         let file = site.name("left");
         let again = site.hosts.at("left", || said(&["iprp", "run", &file]));
         assert_eq!(again.2, Some(1));
-        assert!(again.1.contains("already running"), "{again:?}");
+        let process = format!("process {}", site.left.as_ref().unwrap().pid());
+        for words in ["runs already on this host", &process, "iprp reload"] {
+            assert!(again.1.contains(words), "{words:?} in: {again:?}");
+        }
+        // Who runs may be told to read the file again, which is looked at before.
+        let right_here = site.hosts.at("left", || said(&["iprp", "check", &file]));
+        assert_eq!(right_here.2, Some(0), "{right_here:?}");
+        let other = site.folder.path().join("left/other.toml");
+        let text = std::fs::read_to_string(site.file("left")).unwrap();
+        let text = text.replace("[host]", "[host]\nqueue = 4799");
+        std::fs::write(&other, text.replace("socket = \"", "socket = \"other-")).unwrap();
+        for command in ["check", "run"] {
+            let all = ["iprp", command, other.to_str().unwrap()];
+            let (here, error, status) = site.hosts.at("left", || said(&all));
+            let told = format!("{here}{error}");
+            assert_eq!(status, Some(1), "{told}");
+            for words in ["with another socket runs already", &process] {
+                assert!(told.contains(words), "{words:?} in: {told}");
+            }
+        }
         let right = site.name("right");
         let output = site.hosts.at("right", || {
             let mut command = Command::new("setpriv");

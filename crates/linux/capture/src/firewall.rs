@@ -6,6 +6,7 @@
 
 mod expression;
 mod incoming;
+mod tables;
 
 use std::fmt;
 use std::io;
@@ -16,9 +17,10 @@ use rustix::net::netlink;
 
 use self::expression::{Expressions, QueueKind};
 pub use self::incoming::{queue_forwarded, queue_incoming};
+pub use self::tables::{owner, tables};
 use crate::diversion::Marks;
 use crate::neighbours::Hop;
-use crate::netlink::{Message, Netlink, attributes};
+use crate::netlink::{Message, Netlink};
 
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
@@ -26,7 +28,6 @@ const BATCH_END: u16 = 0x11;
 const NF_TABLES: u16 = 10;
 const SUBSYSTEM: u16 = NF_TABLES << 8;
 const NEW_TABLE: u16 = SUBSYSTEM;
-const GET_TABLE: u16 = SUBSYSTEM | 1;
 const DELETE_TABLE: u16 = SUBSYSTEM | 2;
 const NEW_CHAIN: u16 = SUBSYSTEM | 3;
 const NEW_RULE: u16 = SUBSYSTEM | 6;
@@ -35,7 +36,6 @@ const NEW_SET: u16 = SUBSYSTEM | 9;
 const NEW_ELEMENT: u16 = SUBSYSTEM | 12;
 const DELETE_ELEMENT: u16 = SUBSYSTEM | 14;
 
-const DUMP: u16 = 0x300;
 const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 
@@ -471,26 +471,6 @@ impl Drop for Firewall {
     fn drop(&mut self) {
         let _ = self.remove();
     }
-}
-
-/// Names of the tables that the host has, of IPv4 and IPv6.
-///
-/// # Errors
-/// The kernel does not tell.
-pub fn tables() -> io::Result<Vec<String>> {
-    let netlink = Netlink::open(Some(netlink::NETFILTER))?;
-    let mut names = Vec::new();
-    for family in [IPV4, IPV6] {
-        let question = Message::new()
-            .begin_quiet(GET_TABLE, DUMP)
-            .netfilter(family, 0);
-        netlink.dump(question.bytes(), |_, body| {
-            let name = attributes(body, 4).find(|(kind, _)| *kind == 1);
-            let text = name.map(|(_, value)| String::from_utf8_lossy(value));
-            names.extend(text.map(|text| text.trim_end_matches('\0').to_owned()));
-        })?;
-    }
-    Ok(names)
 }
 
 fn begin() -> Message {

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `firewall` | the host's rules that are ours, in two tables of their own: what is queued, what is shown, the MSS |
+//! | `holder` | which process has a table, a queue or a group already |
 //! | `queue` | packets that wait for a verdict (NFQUEUE): outgoing ones, or all that come in |
 //! | `diversion` | datagrams handed over by programs in the kernel, without a queue (eBPF) |
 //! | `decide` | what is decided on captured packets, by either way |
@@ -28,6 +29,7 @@ mod departures;
 mod diversion;
 mod firewall;
 mod groups;
+mod holder;
 mod injector;
 mod interfaces;
 mod neighbours;
@@ -47,6 +49,7 @@ pub use firewall::{
     queue_incoming, tables,
 };
 pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
+pub use holder::{Holder, group_holder, queue_holder, table_holder};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
 pub use neighbours::{Hop, Neighbour, Neighbours};

@@ -237,7 +237,8 @@ impl ControlPlane {
                 let way = (card, from.ip());
                 self.closed.send_on(now, way, Kind::Pong, &it.message, emit);
             }
-            Kind::Pong => self.state.pings.answered(now, &it.message),
+            // Not when the turn began: answers on several networks may have come in one.
+            Kind::Pong => self.state.pings.answered(Clock.now(), &it.message),
         }
     }
 
@@ -392,6 +393,7 @@ impl ControlPlane {
                 let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
             };
             let way = (probe.card, probe.to);
+            self.state.pings.leaves(Clock.now(), &probe);
             self.closed
                 .send_on(now, way, Kind::Ping, &probe.bytes, emit);
         }

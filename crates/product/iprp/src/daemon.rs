@@ -1,25 +1,22 @@
 //! The parts put together: starting, and ending.
 
+mod error;
+mod survey;
+
 use std::collections::VecDeque;
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use bumpless_capture::{
-    Firewall, FirewallError, Injector, Missing, Queue, Sightings, missing, remedy,
-};
-use bumpless_config::Problem;
+use bumpless_capture::{Firewall, Injector, Queue, Sightings};
 use bumpless_iprp::{
     Mode, Networks, Receiver, ReceiverLimits, ReceiverSetup, Sender, SenderLimits, SenderSetup,
     Timing,
 };
 use bumpless_net_linux::{Clock, Waker, random};
+use bumpless_node::InstanceLock;
 use bumpless_node::control::{ControlServer, Handler, refusal};
-use bumpless_node::key_file;
-use bumpless_node::{InstanceLock, LockError};
 use bumpless_secure::RingSuite;
 use rtrb::RingBuffer;
 use serde_json::Value;
@@ -33,13 +30,16 @@ use crate::diverting::Ways;
 use crate::event::Log;
 use crate::exchange::LENGTH;
 use crate::groups::{GroupChannels, GroupKeys};
-use crate::host::{SocketError, attach, find_attachments, modes, rules};
-use crate::members::{self, Memberships};
+use crate::host::{attach, modes, rules};
+use crate::members::Memberships;
 use crate::networks::Attachment;
-use crate::request::{Request, socket_path};
+use crate::request::Request;
 use crate::root::Root;
 use crate::snapshot::Passed;
-use crate::trust::{self, Shown, Trust, TrustError};
+use crate::trust::Trust;
+pub use error::RunError;
+pub use survey::{Found, check_host};
+use survey::{Surveyed, beside_socket, survey};
 
 /// The firewall's tables of ours.
 const TABLE: &str = "bumpless_iprp";
@@ -61,116 +61,23 @@ pub struct Options {
     pub reload: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// Why a daemon did not start, or ended unbidden. Nothing of it is left on the host.
-#[derive(Debug)]
-pub enum RunError {
-    /// Capabilities that are missing.
-    Rights(Vec<Missing>),
-    /// Rules that do not say what the host's networks are.
-    Networks(Vec<Problem>),
-    /// What protects messages between hosts.
-    Trust(TrustError),
-    /// It runs already.
-    Lock(LockError),
-    /// The firewall's rules.
-    Firewall(FirewallError),
-    /// A socket of a network.
-    Socket(SocketError),
-    /// Something else of the system's.
-    System {
-        /// What was attempted.
-        what: &'static str,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// A core refused its setup.
-    Setup(String),
-    /// The data plane has ended by a panic.
-    Panicked,
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = |f: &mut fmt::Formatter<'_>, all: Vec<String>| f.write_str(&all.join("\n"));
-        match self {
-            Self::Rights(all) => {
-                let path = std::env::current_exe().unwrap_or_default();
-                let named: Vec<_> = all.iter().map(ToString::to_string).collect();
-                write!(f, "{}; {}", named.join(", "), remedy(&path.display().to_string()))
-            }
-            Self::Networks(problems) => lines(f, problems.iter().map(ToString::to_string).collect()),
-            Self::Trust(error) => error.fmt(f),
-            Self::Lock(error) => error.fmt(f),
-            Self::Firewall(error) => error.fmt(f),
-            Self::Socket(error) => error.fmt(f),
-            Self::System { what, cause } => write!(f, "cannot {what}: {cause}"),
-            Self::Setup(cause) => write!(f, "the file cannot be run: {cause}"),
-            Self::Panicked => f.write_str(
-                "the data plane ended by a panic, so the daemon has ended and packets leave as they are; start it again, and report this",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-/// What a start finds on this host, beside the file.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Its networks.
-    pub networks: Vec<Attachment>,
-    /// Its certificate, if it has one.
-    pub certificate: Option<Shown>,
-}
-
-/// What a start would find on this host, beside the file: rights, networks, keys or certificate.
-///
-/// # Errors
-/// Everything that keeps the daemon from starting here.
-pub fn check_host(config: &Config, file: &Path) -> Result<Found, Vec<RunError>> {
-    let mut errors = Vec::new();
-    let missing = missing();
-    if !missing.is_empty() {
-        errors.push(RunError::Rights(missing));
-    }
-    let trust = trust::load(config, file).map_err(RunError::Trust);
-    let groups = trust::groups(config, file).map_err(RunError::Trust);
-    errors.extend(groups.err());
-    let networks = find_attachments(config, &file.display().to_string());
-    let networks = networks.and_then(|found| {
-        let problems = members::problems(config, &found, file);
-        problems.is_empty().then_some(found).ok_or(problems)
-    });
-    match (trust, networks.map_err(RunError::Networks)) {
-        (Ok(trust), Ok(networks)) if errors.is_empty() => Ok(Found {
-            networks,
-            certificate: trust.shown(),
-        }),
-        (trust, networks) => {
-            errors.extend(trust.err().into_iter().chain(networks.err()));
-            Err(errors)
-        }
-    }
-}
-
 /// Runs the daemon with the file at `file`, whose content is `config`, until it is told to stop.
 ///
 /// # Errors
 /// [`RunError`]. Whatever it ends by, none of the firewall's rules is left.
 pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError> {
-    let missing = missing();
-    if !missing.is_empty() {
-        return Err(RunError::Rights(missing));
-    }
-    let trust = trust::load(&config, file).map_err(RunError::Trust)?;
-    let groups = trust::groups(&config, file).map_err(RunError::Trust)?;
-    let name = file.display().to_string();
-    let attachments = find_attachments(&config, &name).map_err(RunError::Networks)?;
-    let socket = socket_path(&config, key_file::folder_of(Some(file)));
-    let beside = |extension: &str| PathBuf::from(format!("{}.{extension}", socket.display()));
-    let _lock = InstanceLock::take(&beside("lock")).map_err(RunError::Lock)?;
+    let surveyed = survey(&config, file).map_err(RunError::Several)?;
+    let Surveyed {
+        trust,
+        groups,
+        networks: attachments,
+        socket,
+    } = surveyed;
+    let lock = beside_socket(&socket, "lock");
+    let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
     let system = |what: &'static str| move |cause| RunError::System { what, cause };
-    let mut root = Root::load(&beside("root")).map_err(system("draw random bytes"))?;
+    let mut root =
+        Root::load(&beside_socket(&socket, "root")).map_err(system("draw random bytes"))?;
     let number = root.number().wrapping_add(1);
     root.keep(number);
     let (attached, ports, cards) = attach(&config, &attachments).map_err(RunError::Socket)?;
@@ -180,14 +87,8 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let members = members.map_err(system("be a member of groups"))?;
     let spoken = GroupChannels::new(groups, seed()?, Clock.now());
     let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
-    let queue = Queue::open(config.host.queue, QUEUED);
-    let queue = queue.map_err(system(
-        "capture packets; another `queue` in [host] may be free",
-    ))?;
-    let sightings = Sightings::open(config.host.queue);
-    let sightings = sightings.map_err(system(
-        "watch packets; another `queue` in [host] may be free",
-    ))?;
+    let queue = Queue::open(config.host.queue, QUEUED).map_err(RunError::Queue)?;
+    let sightings = Sightings::open(config.host.queue).map_err(RunError::Queue)?;
     let injector = Injector::open().map_err(system("give packets back to the host"))?;
     let (to_data, from_control) = RingBuffer::new(LENGTH);
     let (to_control, from_data) = RingBuffer::new(LENGTH);

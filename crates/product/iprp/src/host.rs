@@ -81,6 +81,13 @@ pub fn find_attachments(config: &Config, file: &str) -> Result<Vec<Attachment>, 
     Ok(found)
 }
 
+/// Whether this is an address of this host; what the kernel does not tell is none.
+pub fn is_own(address: IpAddr) -> bool {
+    let interfaces = interfaces().unwrap_or_default();
+    let mut all = interfaces.iter().flat_map(|it| &it.addresses);
+    address.is_loopback() || all.any(|it| *it == address)
+}
+
 /// Longest copy that leaves whole on each of these, bytes behind the UDP header.
 fn room(attachments: &[Attachment]) -> usize {
     let of = |it: &Attachment| {

@@ -45,13 +45,13 @@ mod trust;
 pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};
 pub use daemon::{Found, Options, RunError, check_host, run};
-pub use host::find_attachments as own_networks;
+pub use host::{find_attachments as own_networks, is_own};
 pub use networks::{Attachment, Names, attachments};
 pub use request::{Request, socket_path};
 pub use route::{Hop, RouteEnd, RouteLimits};
 pub use tracert::{Traced, Way, trace, traced_json};
 pub use trial::{
-    COUNT_MAX, Came, Carried, Heard, LEN_MAX, LEN_MIN, ListenPlan, Report, SendPlan, Sent, Spread,
-    TrialError, listen, send,
+    COUNT_MAX, Came, Carried, Ending, Heard, LEN_MAX, LEN_MIN, ListenPlan, Report, SendPlan, Sent,
+    Spread, TrialError, listen, send,
 };
 pub use trust::{Shown, TrustError};

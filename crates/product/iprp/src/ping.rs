@@ -120,16 +120,18 @@ impl Pings {
         probes
     }
 
+    /// A probe leaves only at this time.
+    pub fn leaves(&mut self, now: Instant, probe: &Probe) {
+        if let Some((way, round)) = self.find(&probe.bytes)
+            && let Some(sent) = way.sent.get_mut(&round)
+        {
+            *sent = now;
+        }
+    }
+
     /// An answer has come.
     pub fn answered(&mut self, now: Instant, message: &[u8]) {
-        let Some(&[a, b, c, d, e, f, g, h, ind]) = message.first_chunk::<PROBE_LEN>() else {
-            return;
-        };
-        let id = u32::from_be_bytes([a, b, c, d]);
-        let round = u32::from_be_bytes([e, f, g, h]);
-        let run = self.runs.iter_mut().find(|run| run.id == id);
-        let way = run.and_then(|run| run.ways.iter_mut().find(|way| way.ind.get() == ind));
-        if let Some(way) = way
+        if let Some((way, round)) = self.find(message)
             && let Some(sent) = way.sent.remove(&round)
         {
             match now.since(sent) {
@@ -137,6 +139,15 @@ impl Pings {
                 _ => way.lost += 1,
             }
         }
+    }
+
+    /// The network and the round of a probe.
+    fn find(&mut self, message: &[u8]) -> Option<(&mut Way, u32)> {
+        let &[a, b, c, d, e, f, g, h, ind] = message.first_chunk::<PROBE_LEN>()?;
+        let id = u32::from_be_bytes([a, b, c, d]);
+        let run = self.runs.iter_mut().find(|run| run.id == id)?;
+        let way = run.ways.iter_mut().find(|way| way.ind.get() == ind)?;
+        Some((way, u32::from_be_bytes([e, f, g, h])))
     }
 
     /// What is known of ping `id` (`bumpless.iprp.ping/1`).
@@ -251,6 +262,28 @@ mod tests {
             (&networks[1]["lost"], &networks[1]["answered"]),
             (&2.into(), &0.into())
         );
+    }
+
+    #[test]
+    fn a_round_trip_begins_when_its_own_probe_leaves() {
+        let mut pings = Pings::default();
+        let to = IpAddr::from([10, 1, 0, 2]);
+        let (a, b) = (Ind::new(10).unwrap(), Ind::new(11).unwrap());
+        let id = pings.begin(at(0), to, 1, Duration::from_millis(100));
+        let probes = pings.poll(at(0), |_| vec![(a, 0, to), (b, 1, to)]);
+        pings.leaves(at(2), &probes[0]);
+        pings.leaves(at(4), &probes[1]);
+        probes
+            .iter()
+            .for_each(|it| pings.answered(at(10), &it.bytes));
+        // What has been answered has left.
+        pings.leaves(at(20), &probes[0]);
+        let result = pings.result(at(30), id).unwrap();
+        let trips: Vec<_> = (0..2)
+            .map(|it| &result["networks"][it]["most_us"])
+            .collect();
+        assert_eq!(trips, [&json!(8000.0), &json!(6000.0)]);
+        assert_eq!(result["ended"], true);
     }
 
     #[test]

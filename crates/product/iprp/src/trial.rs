@@ -21,7 +21,7 @@ use crate::request::Request;
 
 pub use carried::Carried;
 pub use datagram::{LEN_MAX, LEN_MIN};
-pub use listen::{Heard, ListenPlan, listen};
+pub use listen::{Ending, Heard, ListenPlan, listen};
 pub use report::{Came, Report, Spread};
 pub use send::{SendPlan, Sent, send};
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use self::client::{Station, request};
+pub use self::client::{Station, request, request_of};
 pub use self::server::{CALLERS_MAX, ControlServer, put_socket};
 
 /// What can be asked of a running node.

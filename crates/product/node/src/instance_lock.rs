@@ -85,9 +85,7 @@ impl InstanceLock {
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => LockError::Running {
                 path: path.to_owned(),
-                pid: io::read_to_string(&file)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok()),
+                pid: pid_in(&file),
             },
             // A file system without locks, too: without one, two processes would run unnoticed.
             TryLockError::Error(cause) => io(cause),
@@ -126,6 +124,11 @@ impl InstanceLock {
         };
         access(asked, wanted).map_err(|error| io(error.into()))
     }
+
+    /// The process id in the lock's file at `path`: that of who holds the lock or, if nobody does, held it last.
+    pub fn noted(path: &Path) -> Option<u32> {
+        pid_in(&File::open(path).ok()?)
+    }
 }
 
 /// The nearest of `directory` and those above it that is there.
@@ -134,6 +137,11 @@ fn nearest_there(directory: &Path) -> &Path {
     there
         .find(|it| it.symlink_metadata().is_ok())
         .unwrap_or_else(|| Path::new("."))
+}
+
+fn pid_in(file: &File) -> Option<u32> {
+    let text = io::read_to_string(file).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Makes `directory` for this user alone. One that is there already and belongs to another user is
@@ -181,6 +189,8 @@ mod tests {
             refused.contains(&format!("process {}", std::process::id())),
             "{refused}"
         );
+        assert_eq!(InstanceLock::noted(&path), Some(std::process::id()));
+        assert_eq!(InstanceLock::noted(&path.with_extension("other")), None);
         drop(first);
         InstanceLock::take(&path).unwrap();
     }

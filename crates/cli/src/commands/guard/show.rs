@@ -49,7 +49,8 @@ pub struct Top {
 
 /// Have the guard on this host read its file again: interfaces, flows and budgets change while it guards, whole or not at all
 ///
-/// What programs have registered stays. Exit status 1 if the file is not taken; then everything is as it was.
+/// What programs have registered stays. Exit status 2 if the file is wrong, 1 if it is not taken for another reason, or no guard answers;
+/// then everything is as it was.
 #[derive(Debug, Args)]
 pub struct Reload {
     /// The host's file
@@ -134,7 +135,7 @@ impl Top {
 impl Reload {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let asked = daemon(&self.config, self.json);
+        let asked = daemon(&self.config, self.json).map_err(Failure::of_what_runs);
         let reply = asked.and_then(|daemon| daemon.ask(&Request::Reload));
         let reply = reply.map_err(|failure| failure.in_json(self.json))?;
         let words = match reply["changed"].as_bool() {

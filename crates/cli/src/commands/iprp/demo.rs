@@ -7,13 +7,13 @@ use bumpless_lab::iprp::demo::{DemoOptions, run};
 use clap::Args;
 
 use super::lab::{self, Form};
-use crate::output::{Failure, Outcome};
+use crate::output::Outcome;
 
 /// Show a stream between two ordinary programs that goes on while one of two networks is cut
 ///
 /// Starts two hosts as namespaces of this machine with a daemon on each, joins them by two networks, sends a stream and cuts one
 /// network in its middle third. Needs root or user namespaces, and iproute2. Nothing is left of it. Exit status 0
-/// only if nothing was lost and nothing came twice, and the picture was written.
+/// only if nothing was lost and nothing came twice, and the picture was written; 130 if it was ended early.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the picture to this file
@@ -36,12 +36,13 @@ impl Demo {
                 length: Duration::from_secs(self.seconds),
                 stop: means.stop,
             };
-            let shown = run(&options).map_err(Failure::refused)?;
+            let shown = run(&options).map_err(lab::failed)?;
             Ok(lab::Result {
                 json: shown.json,
                 text: shown.text,
                 failure: shown.report_failure,
                 held: shown.held,
+                ended_early: false,
             })
         })
     }

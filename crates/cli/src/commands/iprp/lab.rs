@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use bumpless_lab::iprp::LabError;
 use clap::Args;
 use serde_json::Value;
 
-use crate::output::{self, Failure, Outcome};
+use crate::output::{self, Failure, INTERRUPTED, Outcome};
 use crate::stop;
 
 /// How a result is told.
@@ -46,6 +47,16 @@ pub struct Result {
     pub failure: Option<String>,
     /// Whether everything that is promised was kept.
     pub held: bool,
+    /// Whether it was ended early, and no promise was broken until then.
+    pub ended_early: bool,
+}
+
+/// Why nothing came of it: ended early by the user, or not possible here.
+pub fn failed(error: LabError) -> Failure {
+    match error {
+        LabError::Stopped => Failure::interrupted(error),
+        LabError::Impossible(why) => Failure::refused(why),
+    }
 }
 
 impl Form {
@@ -60,8 +71,18 @@ impl Form {
         if let Some(failure) = &result.failure {
             output::warn(failure);
         }
-        let is_done = result.held && result.failure.is_none();
-        Ok(ExitCode::from(u8::from(!is_done)))
+        Ok(ExitCode::from(result.status()))
+    }
+}
+
+impl Result {
+    fn status(&self) -> u8 {
+        match (self.held, self.ended_early) {
+            _ if self.failure.is_some() => 1,
+            (_, true) => INTERRUPTED,
+            (true, false) => 0,
+            (false, false) => 1,
+        }
     }
 }
 
@@ -74,5 +95,27 @@ impl Means {
             binary,
             stop: stop::stop_flag()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_early_end_has_a_status_of_its_own() {
+        let result = |held: bool, ended_early: bool, failure: Option<&str>| Result {
+            json: Value::Null,
+            text: String::new(),
+            failure: failure.map(str::to_owned),
+            held,
+            ended_early,
+        };
+        assert_eq!(result(true, false, None).status(), 0);
+        assert_eq!(result(false, false, None).status(), 1);
+        assert_eq!(result(false, true, None).status(), INTERRUPTED);
+        assert_eq!(result(false, true, Some("no room")).status(), 1);
+        assert_eq!(failed(LabError::Stopped).status(), INTERRUPTED);
+        assert_eq!(failed(LabError::Impossible("why".into())).status(), 1);
     }
 }

@@ -10,7 +10,7 @@ use bumpless_iprp_daemon::Request;
 use clap::Args;
 use serde_json::Value;
 
-use super::daemon;
+use super::{another_host, daemon};
 use crate::output::{self, Failure, Outcome};
 
 /// Between two looks at what has come.
@@ -44,6 +44,7 @@ impl Ping {
     }
 
     fn execute(self) -> Outcome {
+        another_host(self.host)?;
         let daemon = daemon(&self.config, self.json)?;
         let begun = daemon.ask(&Request::Ping {
             host: self.host,

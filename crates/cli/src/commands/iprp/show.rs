@@ -51,6 +51,8 @@ pub struct Receivers {
 }
 
 /// Have the daemon on this host read its file again: monitored ports and networks change while it runs
+///
+/// Exit status 2 if the file is wrong, 1 if it is not taken for another reason, or no daemon answers; then everything is as it was.
 #[derive(Debug, Args)]
 pub struct Reload {
     #[command(flatten)]
@@ -197,7 +199,7 @@ impl Reload {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let as_json = self.asked.json;
-        let asked = daemon(&self.asked.config, as_json);
+        let asked = daemon(&self.asked.config, as_json).map_err(Failure::of_what_runs);
         let reply = asked.and_then(|daemon| daemon.ask(&Request::Reload));
         match (reply.map_err(|failure| failure.in_json(as_json))?, as_json) {
             (reply, true) => output::print_line(&reply),

@@ -1,18 +1,20 @@
 //! `bumpless iprp test`: a bounded stream between two hosts, and what came of it on each network.
 
+mod told;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_iprp_daemon::{
-    COUNT_MAX, Came, Carried, Config, Heard, LEN_MAX, LEN_MIN, ListenPlan, Report, Request,
-    SendPlan, Sent, listen, send,
+    COUNT_MAX, Config, Ending, Heard, LEN_MAX, LEN_MIN, ListenPlan, Request, SendPlan, Sent,
+    listen, send,
 };
-use clap::Args;
-use serde_json::{Value, json};
+use clap::{ArgGroup, Args};
+use serde_json::Value;
 
-use super::daemon;
+use super::{another_host, daemon};
 use crate::output::{self, Failure, INTERRUPTED, Outcome};
 use crate::stop;
 
@@ -25,13 +27,13 @@ const LONGEST_S: u32 = 600;
 ///
 /// On the other host: `bumpless iprp test CONFIG --listen --port PORT`; here: `bumpless iprp test CONFIG HOST --port PORT`. The port
 /// is one that the other host's file monitors and that no application has. Exit status 1 if something was lost or doubled, or what
-/// came is not known.
+/// came is not known; 130 if it was ended early, at either end, and nothing was lost or doubled until then.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("end").required(true).args(["host", "listen"])))]
 pub struct Test {
     /// The file of this host
     config: PathBuf,
     /// An address of the other host
-    #[arg(required_unless_present = "listen", conflicts_with = "listen")]
     host: Option<IpAddr>,
     /// Be the other host: take one stream, and show what came of it
     #[arg(long, conflicts_with_all = ["rate", "count", "bytes"])]
@@ -85,13 +87,7 @@ impl Test {
     }
 
     fn send(&self, host: IpAddr, ask: &dyn Fn(&Request) -> Result<Value, String>) -> Outcome {
-        let is_one =
-            |it: IpAddr| !it.is_multicast() && !it.is_unspecified() && it != IpAddr::from([255; 4]);
-        if !is_one(host) {
-            return Err(Failure::usage(format_args!(
-                "{host} is not the address of one host: name one"
-            )));
-        }
+        another_host(host)?;
         if self.count / self.rate > LONGEST_S {
             return Err(Failure::usage(format_args!(
                 "--count {} at --rate {} takes longer than {LONGEST_S} s: give fewer, or a higher rate",
@@ -112,16 +108,15 @@ impl Test {
             }
         };
         let sent = send(&plan, ask, &stop, &tell).map_err(Failure::refused)?;
-        let warnings = warnings(&plan, &sent);
+        let Some(sent) = sent else {
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        let warnings = told::warnings(&plan, &sent);
         match self.json {
-            true => output::print_line(sent_json(&plan, &sent, &warnings)),
-            false => print_sent(&sent, &warnings),
+            true => output::print_line(told::sent_json(&plan, &sent, &warnings)),
+            false => told::print_sent(&sent, &warnings),
         }
-        let whole = sent
-            .report
-            .as_ref()
-            .is_some_and(|it| it.arrived == sent.sent && it.doubled == 0);
-        Ok(ExitCode::from(u8::from(!whole)))
+        Ok(ExitCode::from(status_of_sender(&plan, &sent)))
     }
 
     fn listen(&self, config: &Config, ask: &dyn Fn(&Request) -> Result<Value, String>) -> Outcome {
@@ -157,180 +152,116 @@ impl Test {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         match self.json {
-            true => output::print_line(heard_json(self.port, &heard, is_monitored, &warnings)),
-            false => print_heard(&heard),
+            true => output::print_line(told::heard_json(self.port, &heard, is_monitored, warnings)),
+            false => told::print_heard(&heard),
         }
-        let whole =
-            heard.is_whole && heard.report.arrived == heard.total && heard.report.doubled == 0;
-        Ok(ExitCode::from(u8::from(!whole)))
+        Ok(ExitCode::from(status_of_listener(&heard)))
     }
 }
 
-fn warnings(plan: &SendPlan, sent: &Sent) -> Vec<String> {
-    let SendPlan { host, port, .. } = plan;
-    let mut all = Vec::new();
-    if !sent.is_monitored {
-        all.push(format!(
-            "UDP port {port} is not monitored in the file of {host}, so the stream went over one network: add [[monitor]] with protocol = \"udp\" \
-             and port = {port} there, then `bumpless iprp reload` there"
-        ));
-    } else if !sent.is_replicated {
-        all.push(format!(
-            "no session with {host} began, so the stream went over one network: `bumpless iprp status` on both hosts names what keeps them \
-             apart, and `bumpless iprp ping` tries the way"
-        ));
-    } else if sent.networks.len() < 2 {
-        all.push(format!("both hosts share one network only: `bumpless iprp status` here and at {host} shows which each one has"));
-    }
-    if sent.report.is_none() {
-        all.push(format!(
-            "the report of {host} did not come back: what arrived stands there"
-        ));
-    }
-    all
-}
-
-/// Copies that a network was given and that did not come.
-fn lost(it: &Carried, report: Option<&Report>) -> Option<u64> {
-    let came = came(it.ind, report?)?;
-    Some(it.sent.saturating_sub(came.all()))
-}
-
-/// What came on a network; a network on which nothing has ever come is not in the report.
-fn came(ind: u8, report: &Report) -> Option<Came> {
-    let nothing = (!report.networks.is_empty()).then(|| Came {
-        ind,
-        ..Came::default()
-    });
-    report
-        .networks
-        .iter()
-        .find(|it| it.ind == ind)
-        .copied()
-        .or(nothing)
-}
-
-fn sent_json(plan: &SendPlan, sent: &Sent, warnings: &[String]) -> Value {
+fn status_of_sender(plan: &SendPlan, sent: &Sent) -> u8 {
     let report = sent.report.as_ref();
-    let network = |it: &Carried| {
-        let came = report.and_then(|report| came(it.ind, report));
-        json!({
-            "ind": it.ind,
-            "to": it.to,
-            "sent": it.sent,
-            "again": it.again,
-            "came": came.map(|it| it.all()),
-            "first": came.map(|it| it.first),
-            "wrong_network": came.map(|it| it.wrong_network),
-            "lost": lost(it, report),
-        })
-    };
-    json!({
-        "schema": "bumpless.iprp.test/1",
-        "role": "sender",
-        "host": plan.host.to_string(),
-        "port": plan.port,
-        "bytes": plan.bytes,
-        "sent": sent.sent,
-        "not_taken": sent.not_taken,
-        "took_s": sent.took.as_secs_f64(),
-        "monitored": sent.is_monitored,
-        "replicated": sent.is_replicated,
-        "stream": report.map(|it| stream(it, sent.sent)),
-        "networks": sent.networks.iter().map(network).collect::<Vec<_>>(),
-        "warnings": warnings,
-    })
+    let held = report.is_some_and(|it| it.arrived == sent.sent && it.doubled == 0);
+    status(held, sent.sent < plan.count)
 }
 
-fn stream(report: &Report, total: u32) -> Value {
-    json!({
-        "arrived": report.arrived,
-        "lost": total.saturating_sub(report.arrived),
-        "doubled": report.doubled,
-        "reordered": report.reordered,
-        "delay_spread_us": report.spread.map(|it| json!({"median": it.median_us, "p99": it.p99_us, "most": it.most_us})),
-    })
-}
-
-fn heard_json(port: u16, heard: &Heard, is_monitored: bool, warnings: &[String]) -> Value {
-    let network = |it: &Came| {
-        json!({
-            "ind": it.ind,
-            "came": it.all(),
-            "first": it.first,
-            "duplicate": it.duplicate,
-            "very_late": it.very_late,
-            "wrong_network": it.wrong_network,
-        })
-    };
-    json!({
-        "schema": "bumpless.iprp.test/1",
-        "role": "listener",
-        "port": port,
-        "from": heard.from.to_string(),
-        "whole": heard.is_whole,
-        "monitored": is_monitored,
-        "stream": stream(&heard.report, heard.total),
-        "networks": heard.report.networks.iter().map(network).collect::<Vec<_>>(),
-        "warnings": warnings,
-    })
-}
-
-fn print_stream(report: &Report, total: u32) {
-    output::print_line(format_args!(
-        "{total} datagrams: {} arrived, {} lost, {} doubled, {} reordered",
-        report.arrived,
-        total.saturating_sub(report.arrived),
-        report.doubled,
-        report.reordered
-    ));
-    if let Some(it) = report.spread {
-        output::print_line(format_args!(
-            "delay beyond the fastest one's: median {:.0}, 99 % {:.0}, most {:.0} us",
-            it.median_us, it.p99_us, it.most_us
-        ));
+fn status_of_listener(heard: &Heard) -> u8 {
+    let held = heard.report.arrived == heard.total && heard.report.doubled == 0;
+    match heard.ending {
+        Ending::Whole => status(held, false),
+        Ending::Early | Ending::Interrupted => status(held, true),
+        Ending::Silent => status(false, false),
     }
 }
 
-fn print_sent(sent: &Sent, warnings: &[String]) {
-    match &sent.report {
-        Some(report) => print_stream(report, sent.sent),
-        None => output::print_line(format_args!("{} datagrams sent", sent.sent)),
+fn status(held: bool, ended_early: bool) -> u8 {
+    match (held, ended_early) {
+        (true, false) => 0,
+        (true, true) => INTERRUPTED,
+        (false, _) => 1,
     }
-    if sent.not_taken > 0 {
-        output::print_line(format_args!(
-            "{} of them the system did not take",
-            sent.not_taken
-        ));
-    }
-    let report = sent.report.as_ref();
-    for it in &sent.networks {
-        let first = report
-            .and_then(|report| came(it.ind, report))
-            .map_or("?".into(), |it| it.first.to_string());
-        let lost = lost(it, report).map_or("?".into(), |lost| lost.to_string());
-        output::print_line(format_args!(
-            "  network {} to {}: {} copies, {lost} lost, {first} of them the first to arrive",
-            it.ind, it.to, it.sent
-        ));
-    }
-    warnings
-        .iter()
-        .for_each(|it| output::print_line(format_args!("warning: {it}")));
 }
 
-fn print_heard(heard: &Heard) {
-    output::print_line(format_args!("stream from {}", heard.from));
-    print_stream(&heard.report, heard.total);
-    for it in &heard.report.networks {
-        output::print_line(format_args!(
-            "  network {}: {} first, {} duplicate, {} very late, {} on another network",
-            it.ind, it.first, it.duplicate, it.very_late, it.wrong_network
-        ));
+#[cfg(test)]
+mod tests {
+    use bumpless_iprp_daemon::Report;
+
+    use super::*;
+
+    fn report(arrived: u32) -> Report {
+        Report {
+            arrived,
+            ..Report::default()
+        }
     }
-    if !heard.is_whole {
-        output::print_line(
-            "warning: the sender fell silent before its end, so what it has not sent counts as lost",
+
+    #[test]
+    fn who_names_no_end_is_told_of_both() {
+        let parsed = |more: &[&str]| {
+            let all = [&["test", "host.toml", "--port", "9"], more].concat();
+            let command = Test::augment_args(clap::Command::new("test"));
+            let parsed = command.try_get_matches_from(all);
+            parsed.map(drop).map_err(|error| error.to_string())
+        };
+        let missing = parsed(&[]).unwrap_err();
+        assert!(
+            missing.contains("HOST") && missing.contains("--listen"),
+            "{missing}"
         );
+        assert!(parsed(&["10.0.0.1", "--listen"]).is_err());
+        parsed(&["10.0.0.1"]).unwrap();
+        parsed(&["--listen"]).unwrap();
+    }
+
+    #[test]
+    fn an_early_end_is_told_by_status_and_fields_at_both_ends() {
+        let plan = SendPlan {
+            host: IpAddr::from([10, 0, 0, 2]),
+            port: 9,
+            rate: 10,
+            count: 5,
+            bytes: 280,
+        };
+        let of_sender = |sent: u32, arrived: Option<u32>| {
+            let sent = Sent {
+                sent,
+                not_taken: 0,
+                took: Duration::ZERO,
+                is_monitored: true,
+                is_replicated: true,
+                networks: Vec::new(),
+                report: arrived.map(report),
+            };
+            let json = told::sent_json(&plan, &sent, &told::warnings(&plan, &sent));
+            assert_eq!(json["asked"], 5);
+            let is_warned = json["warnings"].to_string().contains("ended early");
+            assert_eq!(json["ended"], !is_warned, "{json}");
+            (status_of_sender(&plan, &sent), json["ended"] == true)
+        };
+        assert_eq!(of_sender(5, Some(5)), (0, true));
+        assert_eq!(of_sender(5, Some(4)), (1, true));
+        assert_eq!(of_sender(3, Some(3)), (INTERRUPTED, false));
+        assert_eq!(of_sender(3, Some(2)), (1, false));
+        assert_eq!(of_sender(3, None), (1, false));
+        let of_listener = |ending: Ending, total: u32| {
+            let heard = Heard {
+                from: ([10, 0, 0, 1], 4000).into(),
+                asked: 5,
+                total,
+                ending,
+                report: report(3),
+            };
+            let json = told::heard_json(9, &heard, true, Vec::new());
+            assert_eq!(
+                (&json["asked"], &json["whole"]),
+                (&5.into(), &json["ended"])
+            );
+            (status_of_listener(&heard), json["ended"] == true)
+        };
+        assert_eq!(of_listener(Ending::Whole, 3), (0, true));
+        assert_eq!(of_listener(Ending::Early, 3), (INTERRUPTED, false));
+        assert_eq!(of_listener(Ending::Early, 4), (1, false));
+        assert_eq!(of_listener(Ending::Interrupted, 3), (INTERRUPTED, false));
+        assert_eq!(of_listener(Ending::Silent, 5), (1, false));
     }
 }

@@ -15,7 +15,8 @@ const REPETITIONS: u32 = 3;
 /// Two hosts in namespaces of this machine, two networks, the real daemon on each host, a stream of 1,000 datagrams a second. One-sided
 /// loss, skew and reordering, each with each, meet with cuts, flapping, restarts and kills of daemons, and the end of packet numbers.
 /// Then what others are known to fail at, with iPRP and with those of them that can be had here (spec/iprp-lab.md). Needs root or user
-/// namespaces, and iproute2. Nothing is left of it. Exit status 0 only if iPRP kept every promise.
+/// namespaces, and iproute2. Nothing is left of it. Exit status 0 only if iPRP kept every promise; 130 if it was
+/// ended early with none broken.
 #[derive(Debug, Args)]
 pub struct Torture {
     /// Only cases whose names begin with one of these
@@ -53,12 +54,13 @@ impl Torture {
                 output: self.kept.output.clone(),
                 stop: means.stop,
             };
-            let tortured = torture(&options).map_err(Failure::refused)?;
+            let tortured = torture(&options).map_err(lab::failed)?;
             Ok(lab::Result {
                 json: tortured.json,
                 text: tortured.text,
                 failure: tortured.output_failure,
                 held: tortured.held,
+                ended_early: tortured.ended_early,
             })
         })
     }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_base::Duration;
+use bumpless_config::Problem;
 use bumpless_iprp_daemon::{
     Attachment, Hop, RouteLimits, Traced, Way, own_networks, trace, traced_json,
 };
-use clap::Args;
+use clap::{ArgGroup, Args};
 
-use super::{daemon, load, ways};
+use super::{another_host, daemon, load, ways};
 use crate::output::{self, Failure, Outcome};
 
 /// Show the hops to a host on each network
@@ -18,11 +19,11 @@ use crate::output::{self, Failure, Outcome};
 /// UDP probes with more and more hops to live leave from this host's address on each network, on its interface; routers and the
 /// host answer by ICMP. It takes no rights. Exit status 1 if the host was not reached on some network.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("whom").required(true).args(["host", "to"])))]
 pub struct Tracert {
     /// The file of this host
     config: PathBuf,
     /// An address of the other host, whose addresses on each network the daemon knows
-    #[arg(required_unless_present = "to", conflicts_with = "to")]
     host: Option<IpAddr>,
     /// The host's address on the network IND, for a host without iPRP; once for each network
     #[arg(long, value_name = "IND=ADDRESS", value_parser = on_network)]
@@ -56,7 +57,10 @@ impl Tracert {
 
     fn execute(self) -> Outcome {
         let ways = match self.host {
-            Some(host) => ways(&daemon(&self.config, self.json)?, host)?,
+            Some(host) => {
+                another_host(host)?;
+                ways(&daemon(&self.config, self.json)?, host)?
+            }
             None => self.given_ways()?,
         };
         let limits = RouteLimits {
@@ -75,10 +79,39 @@ impl Tracert {
 
     fn given_ways(&self) -> Result<Vec<Way>, Failure> {
         let config = load(&self.config, self.json)?;
+        once_each(&self.to)?;
         let own = own_networks(&config, &self.config.display().to_string());
-        let own = own.map_err(|all| Failure::file(&all, "bumpless.iprp.check/1", self.json))?;
+        let own = own.map_err(|problems| on_no_network(&self.to, &problems))?;
         self.to.iter().map(|to| way(&own, *to)).collect()
     }
+}
+
+/// Each network is asked for once, each time a host on it.
+fn once_each(all: &[(u8, IpAddr)]) -> Result<(), Failure> {
+    for (place, (ind, to)) in all.iter().enumerate() {
+        let before = all.iter().take(place).find(|it| it.0 == *ind);
+        if let Some((_, before)) = before {
+            return Err(Failure::usage(format_args!(
+                "--to {ind}={to}: {before} was given for network {ind} already; give each network once"
+            )));
+        }
+        another_host(*to)?;
+    }
+    Ok(())
+}
+
+/// The file is right, and says of no address of this host on which network it is.
+fn on_no_network(to: &[(u8, IpAddr)], problems: &[Problem]) -> Failure {
+    let asked: Vec<_> = to
+        .iter()
+        .map(|(ind, to)| format!("--to {ind}={to}"))
+        .collect();
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    Failure::usage(format_args!(
+        "{}: it is not known on which networks this host is:\n{}",
+        asked.join(" "),
+        problems.join("\n")
+    ))
 }
 
 fn way(own: &[Attachment], (ind, to): (u8, IpAddr)) -> Result<Way, Failure> {
@@ -131,4 +164,59 @@ fn answers(hop: &Hop) -> String {
     let lost = usize::from(hop.sent).saturating_sub(hop.answers.len());
     text.extend((0..lost).map(|_| "*".to_owned()));
     text.join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_no_host_is_told_of_both_ways() {
+        let parsed = |more: &[&str]| {
+            let all = [&["tracert", "host.toml"], more].concat();
+            let command = Tracert::augment_args(clap::Command::new("tracert"));
+            let parsed = command.try_get_matches_from(all);
+            parsed.map(drop).map_err(|error| error.to_string())
+        };
+        let missing = parsed(&[]).unwrap_err();
+        assert!(
+            missing.contains("HOST") && missing.contains("--to"),
+            "{missing}"
+        );
+        assert!(parsed(&["10.0.0.1", "--to", "10=10.0.0.2"]).is_err());
+        parsed(&["10.0.0.1"]).unwrap();
+        parsed(&["--to", "10=10.0.0.2", "--to", "11=10.0.1.2"]).unwrap();
+    }
+
+    #[test]
+    fn each_network_is_given_once_and_a_host_on_it() {
+        let asked = |all: &[&str]| {
+            let all: Vec<_> = all.iter().map(|it| on_network(it).unwrap()).collect();
+            once_each(&all).map_err(|failure| failure.lines().join("\n"))
+        };
+        let refused = asked(&["10=192.0.2.1", "11=192.0.2.2", "10=192.0.2.3"]).unwrap_err();
+        assert!(
+            refused.contains("--to 10=192.0.2.3: 192.0.2.1 was"),
+            "{refused}"
+        );
+        assert!(asked(&["10=224.0.0.5"]).unwrap_err().contains("224.0.0.5"));
+        asked(&["10=192.0.2.1", "11=192.0.2.1"]).unwrap();
+    }
+
+    #[test]
+    fn a_host_on_no_network_is_no_wrong_file() {
+        let problem = Problem {
+            file: "host.toml".into(),
+            line: 3,
+            field: "network".into(),
+            wrong: "none of the rules matches".into(),
+            right: "name another prefix".into(),
+        };
+        let failure = on_no_network(&[on_network("10=192.0.2.1").unwrap()], &[problem]);
+        let json = failure.in_json(true).as_json();
+        let said = json["error"].as_str().unwrap();
+        assert_eq!(json["schema"], "bumpless.error/1");
+        assert!(said.contains("--to 10=192.0.2.1") && said.contains("none of the rules"));
+        assert!(!said.contains("problem in the configuration"), "{said}");
+    }
 }

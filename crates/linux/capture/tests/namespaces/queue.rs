@@ -3,7 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::hosts::{Hosts, NUMBER, TABLE, UDP, captured, received, rules, socket, wait_for};
-use bumpless_capture::{Firewall, FirewallError, Queue, Queued, Verdict, parse, tables};
+use bumpless_capture::{
+    Firewall, FirewallError, Queue, Queued, Sightings, Verdict, group_holder, parse, queue_holder,
+    table_holder, tables,
+};
 
 pub fn what_is_captured_waits_for_a_verdict_and_the_rest_goes_on() {
     let hosts = Hosts::new();
@@ -119,7 +122,20 @@ pub fn one_process_has_the_rules_and_nothing_is_left_of_them() {
                 .filter(|name| *name == TABLE)
                 .count()
         };
+        assert_eq!((table_holder(TABLE), queue_holder(NUMBER)), (None, None));
         let firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+        let queue = Queue::open(NUMBER, 16).unwrap();
+        let sightings = Sightings::open(NUMBER).unwrap();
+        for holder in [
+            table_holder(TABLE),
+            queue_holder(NUMBER),
+            group_holder(NUMBER),
+        ] {
+            let holder = holder.unwrap();
+            assert_eq!(holder.pid(), Some(std::process::id()), "{holder}");
+        }
+        drop((queue, sightings));
+        assert_eq!((queue_holder(NUMBER), group_holder(NUMBER)), (None, None));
         assert_eq!(ours(), 2);
         let taken = Firewall::install(TABLE, &rules(&[]));
         assert!(matches!(taken, Err(FirewallError::Taken(_))), "{taken:?}");

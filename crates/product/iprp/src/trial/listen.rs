@@ -31,15 +31,31 @@ pub struct ListenPlan {
     pub wait: Duration,
 }
 
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The sender has sent all that it was asked for, and told so.
+    Whole,
+    /// The sender has told its end before that.
+    Early,
+    /// Nothing was heard of the sender any more.
+    Silent,
+    /// This end was told to stop.
+    Interrupted,
+}
+
 /// What came of a stream.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// From where.
     pub from: SocketAddr,
-    /// How many there were, by what the sender told.
+    /// How many the sender was asked for.
+    pub asked: u32,
+    /// How many there were: by what the sender told at its end; by the highest number that came, if this end was told to stop; or else as
+    /// many as it was asked for.
     pub total: u32,
-    /// Whether the sender has told that it is at its end.
-    pub is_whole: bool,
+    /// How it ended.
+    pub ending: Ending,
     /// What came.
     pub report: Report,
 }
@@ -90,7 +106,8 @@ pub fn listen(
             }
         }
     }
-    Ok(stream.map(Stream::heard))
+    let is_stopped = stop.load(Ordering::Relaxed);
+    Ok(stream.map(|it| it.heard(is_stopped)))
 }
 
 fn open(port: u16) -> Result<UdpSocket, TrialError> {
@@ -117,6 +134,7 @@ struct Stream {
     from: SocketAddr,
     /// The sender's host on each network.
     addresses: BTreeSet<IpAddr>,
+    asked: u32,
     total: u32,
     tally: Tally,
     /// The daemon's counters before and after it.
@@ -135,6 +153,7 @@ impl Stream {
             run: head.run,
             from,
             addresses: BTreeSet::from([from.ip().to_canonical()]),
+            asked: total,
             total,
             tally: Tally::new(total),
             before: None,
@@ -231,12 +250,60 @@ impl Stream {
         }
     }
 
-    fn heard(self) -> Heard {
+    fn heard(self, is_stopped: bool) -> Heard {
+        let ending = match (self.is_whole, is_stopped) {
+            (true, _) if self.total == self.asked => Ending::Whole,
+            (true, _) => Ending::Early,
+            (false, true) => Ending::Interrupted,
+            (false, false) => Ending::Silent,
+        };
         Heard {
             from: SocketAddr::new(self.peer(), self.from.port()),
-            total: self.total,
-            is_whole: self.is_whole,
+            asked: self.asked,
+            total: match ending {
+                Ending::Interrupted => self.tally.reach(),
+                _ => self.total,
+            },
+            ending,
             report: self.report(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream of which five were asked for and three came.
+    fn stream() -> Stream {
+        let hello = Head {
+            kind: Kind::Hello,
+            run: 1,
+            number: 0,
+            total: 5,
+            sent_ns: 0,
+        };
+        let from = SocketAddr::from(([10, 0, 0, 1], 4000));
+        let mut stream = Stream::new(&hello, from, Duration::ZERO);
+        (0..3).for_each(|number| stream.tally.note(number, 0, 0));
+        stream
+    }
+
+    fn ended(total: Option<u32>, is_stopped: bool) -> (Ending, u32, u32) {
+        let mut stream = stream();
+        stream.is_whole = total.is_some();
+        stream.total = total.unwrap_or(stream.total);
+        let heard = stream.heard(is_stopped);
+        (heard.ending, heard.asked, heard.total)
+    }
+
+    #[test]
+    fn a_stream_that_ended_early_is_not_whole() {
+        assert_eq!(ended(Some(5), false), (Ending::Whole, 5, 5));
+        assert_eq!(ended(Some(5), true), (Ending::Whole, 5, 5));
+        assert_eq!(ended(Some(3), false), (Ending::Early, 5, 3));
+        assert_eq!(ended(None, false), (Ending::Silent, 5, 5));
+        // What was sent after that is not lost.
+        assert_eq!(ended(None, true), (Ending::Interrupted, 5, 3));
     }
 }

@@ -58,7 +58,7 @@ pub struct Sent {
     pub report: Option<Report>,
 }
 
-/// Sends a stream, and collects what came of it. `tell` hears what happens.
+/// Sends a stream, and collects what came of it. `tell` hears what happens. `None` if it was interrupted before the stream began.
 ///
 /// # Errors
 /// The daemon of this host does not answer, or nobody listens.
@@ -67,12 +67,14 @@ pub fn send(
     ask: Ask<'_>,
     stop: &AtomicBool,
     tell: &dyn Fn(&str),
-) -> Result<Sent, TrialError> {
+) -> Result<Option<Sent>, TrialError> {
     let status = || ask(&Request::Status).map_err(TrialError::Daemon);
     status()?;
     let run = random::seed().map_err(|errno| system("draw random bytes")(errno.into()))?;
     let source = Source::open(*plan, run)?;
-    let (is_monitored, is_replicated) = source.introduce(&status, stop)?;
+    let Some((is_monitored, is_replicated)) = source.introduce(&status, stop)? else {
+        return Ok(None);
+    };
     tell(match (is_monitored, is_replicated) {
         (_, true) => "the other host listens, and the port is replicated; the stream begins",
         (true, false) => {
@@ -87,7 +89,7 @@ pub fn send(
     let took = began.elapsed();
     thread::sleep(QUIET);
     let networks = carried::sent(&status()?, &before, plan.port, plan.host);
-    Ok(Sent {
+    Ok(Some(Sent {
         sent,
         not_taken,
         took,
@@ -95,7 +97,7 @@ pub fn send(
         is_replicated,
         networks,
         report: source.collect(sent),
-    })
+    }))
 }
 
 /// An ordinary socket, as an application has it: the system chooses address and network.
@@ -154,12 +156,13 @@ impl Source {
         None
     }
 
-    /// Says hello until the listener has answered and the port is replicated: whether it is monitored there, and replicated.
+    /// Says hello until the listener has answered and the port is replicated: whether it is monitored there, and replicated. `None` if it
+    /// was interrupted before.
     fn introduce(
         &self,
         status: &dyn Fn() -> Result<Value, TrialError>,
         stop: &AtomicBool,
-    ) -> Result<(bool, bool), TrialError> {
+    ) -> Result<Option<(bool, bool)>, TrialError> {
         let SendPlan {
             host, port, count, ..
         } = self.plan;
@@ -176,17 +179,16 @@ impl Source {
             let is_replicated =
                 carried::session(&status()?, port, host).is_some_and(|(_, live)| live);
             match monitored {
-                Some(monitored) if is_replicated => return Ok((monitored, true)),
-                Some(false) => return Ok((false, false)),
-                Some(true) if began.elapsed() > SETTLE => return Ok((true, false)),
-                None if began.elapsed() > ANSWER => break,
+                Some(monitored) if is_replicated => return Ok(Some((monitored, true))),
+                Some(false) => return Ok(Some((false, false))),
+                Some(true) if began.elapsed() > SETTLE => return Ok(Some((true, false))),
+                None if began.elapsed() > ANSWER => {
+                    return Err(TrialError::NobodyListens(host, port));
+                }
                 _ => {}
             }
         }
-        match monitored {
-            Some(monitored) => Ok((monitored, false)),
-            None => Err(TrialError::NobodyListens(host, port)),
-        }
+        Ok(None)
     }
 
     /// The stream itself: how many were sent, and how many of them the system did not take.

@@ -44,6 +44,11 @@ impl Tally {
         self.delays.len() as u32
     }
 
+    /// How many have been sent at least, by the highest number that came.
+    pub fn reach(&self) -> u32 {
+        self.highest.map_or(0, |highest| highest + 1)
+    }
+
     /// What has come so far, without the networks.
     pub fn report(&self) -> Report {
         Report {

@@ -17,6 +17,7 @@ use super::holder::udp_holder;
 use super::{Request, short_enough};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+const NODE: &str = "node";
 
 /// A node as another process on its machine reaches it.
 #[derive(Clone, Debug)]
@@ -53,8 +54,8 @@ impl Station {
     pub fn request(&self, request: &Request) -> io::Result<Value> {
         short_enough(&self.socket)?;
         let stream = UnixStream::connect(&self.socket)
-            .map_err(|error| not_reached(&self.socket, &self.addresses, &error))?;
-        ask(&stream, &self.socket, request)
+            .map_err(|error| not_reached(NODE, &self.socket, &self.addresses, &error))?;
+        ask(NODE, &stream, &self.socket, request)
     }
 }
 
@@ -63,12 +64,20 @@ impl Station {
 /// # Errors
 /// Nobody answers.
 pub fn request(path: &Path, request: &impl Serialize) -> io::Result<Value> {
-    short_enough(path)?;
-    let stream = UnixStream::connect(path).map_err(|error| not_reached(path, &[], &error))?;
-    ask(&stream, path, request)
+    request_of(NODE, path, request)
 }
 
-/// What to do about a process that has one of `addresses`.
+/// The same for a process that is no node, but `what`, such as "guard".
+///
+/// # Errors
+/// Nobody answers.
+pub fn request_of(what: &str, path: &Path, request: &impl Serialize) -> io::Result<Value> {
+    short_enough(path)?;
+    let stream = UnixStream::connect(path).map_err(|error| not_reached(what, path, &[], &error))?;
+    ask(what, &stream, path, request)
+}
+
+/// What to do about a node's process that has one of `addresses`.
 fn held(addresses: &[SocketAddr]) -> Option<String> {
     let (address, holder) = udp_holder(addresses)?;
     Some(match holder == own_user() {
@@ -78,41 +87,49 @@ fn held(addresses: &[SocketAddr]) -> Option<String> {
         ),
         false => format!(
             "it runs as another user: its address {address} is user {holder}'s; {}",
-            as_that_user(holder)
+            as_that_user(NODE, holder)
         ),
     })
 }
 
-fn not_reached(path: &Path, addresses: &[SocketAddr], error: &io::Error) -> io::Error {
+fn not_reached(what: &str, path: &Path, addresses: &[SocketAddr], error: &io::Error) -> io::Error {
     let hint = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            held(addresses).unwrap_or_else(|| "is the node running?".to_owned())
+            held(addresses).unwrap_or_else(|| format!("is the {what} running?"))
         }
         io::ErrorKind::PermissionDenied => {
             let owner = fs::metadata(path).ok().map(|socket| socket.uid());
             let holder = owner.or_else(|| udp_holder(addresses).map(|(_, user)| user));
             match holder {
-                Some(user) => format!("it runs as another user ({user}); {}", as_that_user(user)),
+                Some(user) => format!(
+                    "it runs as another user ({user}); {}",
+                    as_that_user(what, user)
+                ),
                 None => "it runs as another user; run this as that one".to_owned(),
             }
         }
-        _ => "see the node's log".to_owned(),
+        _ => format!("see the {what}'s log"),
     };
     io::Error::new(
         error.kind(),
-        format!("no node answers at {}: {error}; {hint}", path.display()),
+        format!("no {what} answers at {}: {error}; {hint}", path.display()),
     )
 }
 
-fn as_that_user(user: u32) -> String {
-    format!("run this as that one (`sudo -u '#{user}' ...`), who alone may command the node")
+fn as_that_user(what: &str, user: u32) -> String {
+    format!("run this as that one (`sudo -u '#{user}' ...`), who alone may command the {what}")
 }
 
 fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |process| process.uid())
 }
 
-fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result<Value> {
+fn ask(
+    what: &str,
+    stream: &UnixStream,
+    path: &Path,
+    request: &impl Serialize,
+) -> io::Result<Value> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut writer = stream;
@@ -120,24 +137,24 @@ fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result
     let mut line = String::new();
     BufReader::new(stream)
         .read_line(&mut line)
-        .map_err(|error| no_answer(path, &error))?;
+        .map_err(|error| no_answer(what, path, &error))?;
     if !line.ends_with('\n') {
-        return Err(no_answer(path, &io::ErrorKind::UnexpectedEof.into()));
+        return Err(no_answer(what, path, &io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(serde_json::from_str(&line)?)
 }
 
-fn no_answer(path: &Path, error: &io::Error) -> io::Error {
+fn no_answer(what: &str, path: &Path, error: &io::Error) -> io::Error {
     let path = path.display();
     let said = match error.kind() {
         // So the system calls a wait that is over.
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!(
-            "the process at {path} took the request and did not answer within {} s: it hangs, or is stopped (`ps` shows T); \
+            "the {what} at {path} took the request and did not answer within {} s: it hangs, or is stopped (`ps` shows T); \
              see its log, let it go on (`kill -CONT`) or start it anew",
             TIMEOUT.as_secs()
         ),
         _ => format!(
-            "the node at {path} took the request and did not answer: {error}; try again, see its log"
+            "the {what} at {path} took the request and did not answer: {error}; try again, see its log"
         ),
     };
     io::Error::new(error.kind(), said)
@@ -150,6 +167,7 @@ mod tests {
     #[test]
     fn of_one_that_hangs_the_time_that_was_waited_is_told() {
         let hangs = no_answer(
+            NODE,
             Path::new("/run/left.sock"),
             &io::ErrorKind::WouldBlock.into(),
         );
@@ -158,5 +176,26 @@ mod tests {
             assert!(said.contains(words), "{said}");
         }
         assert!(!said.contains("os error"), "{said}");
+    }
+
+    #[test]
+    fn what_does_not_answer_is_called_what_it_is() {
+        let path = Path::new("/nowhere/g.sock");
+        let told = |what: &str, kind: io::ErrorKind| {
+            not_reached(what, path, &[], &kind.into()).to_string()
+        };
+        for kind in [
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::NotFound,
+            io::ErrorKind::TimedOut,
+        ] {
+            let guard = told("guard", kind);
+            assert!(guard.starts_with("no guard answers at /nowhere/g.sock"));
+            assert!(!guard.contains("node"), "{guard}");
+            assert!(told(NODE, kind).starts_with("no node answers at"));
+        }
+        let silent = no_answer("guard", path, &io::ErrorKind::TimedOut.into()).to_string();
+        assert!(silent.contains("the guard at") && !silent.contains("node"));
+        assert!(as_that_user("guard", 0).ends_with("command the guard"));
     }
 }

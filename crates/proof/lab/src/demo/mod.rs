@@ -140,6 +140,13 @@ pub enum DemoError {
         /// What the system said.
         cause: io::Error,
     },
+    /// The report cannot be written, so nothing was started.
+    Report {
+        /// Where to.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// The configuration that the demonstration wrote is refused: a defect of this program.
     Configuration(Vec<Problem>),
     /// A process ended by itself.
@@ -184,6 +191,11 @@ impl fmt::Display for DemoError {
         match self {
             Self::Interrupted => f.write_str("ended early; nothing was judged"),
             Self::System { what, cause } => write!(f, "{what}: {cause}"),
+            Self::Report { path, cause } => write!(
+                f,
+                "the report cannot be written to {}: {cause}; give another file with --report; nothing was started",
+                path.display()
+            ),
             Self::Configuration(problems) => {
                 f.write_str(
                     "the demonstration's own configuration is refused; please report this:",

@@ -24,12 +24,9 @@ impl ReportFile {
             .truncate(false)
             .write(true)
             .open(path);
-        opened.map_err(|error| {
-            let what = format!(
-                "the report cannot be written to {}; give another file with --report; nothing was started",
-                path.display()
-            );
-            DemoError::system(what, error)
+        opened.map_err(|cause| DemoError::Report {
+            path: path.to_owned(),
+            cause,
         })?;
         if !there {
             // An early end leaves nothing behind. Should it not go, it is empty.
@@ -70,5 +67,10 @@ mod tests {
         for words in [&*nowhere.display().to_string(), "--report", "No such file"] {
             assert!(refused.contains(words), "{refused}");
         }
+        let place = |words: &str| refused.find(words).unwrap();
+        assert!(
+            place("No such file") < place("--report"),
+            "cause first: {refused}"
+        );
     }
 }

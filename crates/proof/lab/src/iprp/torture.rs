@@ -66,6 +66,8 @@ pub struct TortureOptions {
 pub struct Tortured {
     /// Whether every promise of iPRP was kept.
     pub held: bool,
+    /// Whether it was told to stop, and no promise was broken until then.
+    pub ended_early: bool,
     /// The tables.
     pub text: String,
     /// As `bumpless.iprp.torture/1`, without raw data.
@@ -339,6 +341,7 @@ impl Results {
         });
         Tortured {
             held: self.held(),
+            ended_early: self.is_stopped && self.verdict() != Verdict::Broken,
             text,
             json,
             output_failure,
@@ -371,7 +374,9 @@ mod tests {
             assert_eq!(it.verdict(), Verdict::NotDone);
             assert!(!it.held() && table::text(it).contains("NOT everything was done"));
         }
-        let mut broken = undone;
+        let ended_early = |it: &Results| it.told(None).ended_early;
+        assert_eq!((ended_early(&undone), ended_early(&stopped)), (false, true));
+        let mut broken = stopped;
         broken.cells[0].take(1, &Observed::default());
         assert_eq!(broken.json()["verdict"], "broken");
     }
