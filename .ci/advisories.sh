@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares every lock file of what is shipped with RustSec's list of known advisories, without the network where a copy of
-# the list is here: BUMPLESS_ADVISORIES names one, a clone of github.com/rustsec/advisory-db. Ends with 77 where there is no
-# such list, or nothing that reads it. What is known and borne stands in
+# Compares every lock file of what is shipped with RustSec's list of known advisories, by a copy that is here, so that the
+# day's news fails nobody's change: BUMPLESS_ADVISORIES names one, a clone of github.com/rustsec/advisory-db, or it is where
+# cargo-audit keeps it. Ends with 77 where there is no such copy, or nothing that reads it. What is known and borne stands in
 # .cargo/audit.toml of each workspace, with the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,9 @@ not_run() {
 
 list=$folder/list
 rm -rf "$list"
-from=${BUMPLESS_ADVISORIES:-https://github.com/rustsec/advisory-db}
+from=${BUMPLESS_ADVISORIES:-${CARGO_HOME:-$HOME/.cargo}/advisory-db}
+[ -e "$from" ] ||
+  not_run "no list of advisories at $from (git clone --depth 1 https://github.com/rustsec/advisory-db, and name it in BUMPLESS_ADVISORIES)"
 GIT_TERMINAL_PROMPT=0 timeout 60 git clone --quiet --depth 1 "$from" "$list" 2>"$folder/clone.txt" ||
   not_run "no list of advisories ($(tail -n 1 "$folder/clone.txt"))"
 echo "advisories as of $(git -C "$list" log -1 --format=%cs)"
