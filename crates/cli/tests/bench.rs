@@ -161,7 +161,7 @@ fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
     );
     assert_eq!(cells(&run).len(), 1);
     let unknown = bench(&["--quick", "--peers", "nobody"]).output().unwrap();
-    assert_eq!(unknown.status.code(), Some(1));
+    assert_eq!(unknown.status.code(), Some(2));
 }
 
 fn losses_are_made_as_told_and_ours_survives_them() {

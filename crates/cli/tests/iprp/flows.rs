@@ -210,20 +210,22 @@ pub fn ports_change_while_it_runs_and_a_ping_measures_each_network() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
         BOTH.iter().for_each(|host| site.start(host));
-        let (result, status) = json(
-            &[
+        let file = site.name("left");
+        let ping = |count: &str| {
+            let words = [
                 "iprp",
                 "ping",
-                &site.name("left"),
+                &file,
                 "10.77.1.2",
                 "--count",
-                "3",
+                count,
                 "--every",
                 "20",
                 "--json",
-            ],
-            "bumpless.iprp.ping/1",
-        );
+            ];
+            json(&words, "bumpless.iprp.ping/1")
+        };
+        let (result, status) = site.hosts.at("left", || ping("3"));
         assert_eq!(status, Some(0), "{result}");
         let networks = result["networks"].as_array().unwrap();
         let inds: Vec<_> = networks
@@ -233,16 +235,7 @@ pub fn ports_change_while_it_runs_and_a_ping_measures_each_network() {
         assert_eq!(inds, [10, 11]);
         assert!(networks.iter().all(|it| it["sent"] == 3), "{result}");
         site.hosts.cut("B");
-        let cut = [
-            "iprp",
-            "ping",
-            &site.name("left"),
-            "10.77.1.2",
-            "--count",
-            "1",
-            "--json",
-        ];
-        let (result, status) = json(&cut, "bumpless.iprp.ping/1");
+        let (result, status) = site.hosts.at("left", || ping("1"));
         assert_eq!(status, Some(1), "{result}");
         assert_eq!(result["networks"][1]["lost"], 1);
         site.hosts.mend("B");

@@ -273,7 +273,7 @@ fn an_authority_whose_files_are_not_right_issues_nothing() {
     let refused = load(&site);
     assert!(matches!(
         refused.cause,
-        Cause::File(guarded_file::Cause::Exposed { .. })
+        Cause::AuthorityExposed(guarded_file::Cause::Exposed { .. })
     ));
     mode(&key, 0o600);
     fs::copy(Site::new("plant7").pki().join("authority.key"), &key).unwrap();

@@ -194,13 +194,13 @@ mod tests {
             let all: Vec<_> = all.iter().map(|it| on_network(it).unwrap()).collect();
             once_each(&all).map_err(|failure| failure.lines().join("\n"))
         };
-        let refused = asked(&["10=192.0.2.1", "11=192.0.2.2", "10=192.0.2.3"]).unwrap_err();
+        let refused = asked(&["10=203.0.113.1", "11=203.0.113.2", "10=203.0.113.3"]).unwrap_err();
         assert!(
-            refused.contains("--to 10=192.0.2.3: 192.0.2.1 was"),
+            refused.contains("--to 10=203.0.113.3: 203.0.113.1 was"),
             "{refused}"
         );
         assert!(asked(&["10=224.0.0.5"]).unwrap_err().contains("224.0.0.5"));
-        asked(&["10=192.0.2.1", "11=192.0.2.1"]).unwrap();
+        asked(&["10=203.0.113.1", "11=203.0.113.1"]).unwrap();
     }
 
     #[test]
