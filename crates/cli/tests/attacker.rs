@@ -14,7 +14,6 @@ use support::junk;
 use support::liar::Liars;
 use support::plan::Plan;
 use support::site::Site;
-use support::transfers::{failed, none_failed_since};
 use support::{let_run, wait_until};
 
 /// What the attacker has heard of each way before it begins.
@@ -229,40 +228,6 @@ fn a_flood_of_forged_senders_ends_without_a_trace_and_a_restarted_node_is_heard_
     });
 }
 
-fn keys_roll_each_second_through_a_flood_and_no_state_is_late() {
-    with_hosts(|hosts| {
-        let mut plan = pair_on_hosts().tank(50, "");
-        plan.key_lifetime_s = Some(1);
-        let (site, before) = start(plan, hosts);
-        let mut attacker = Attacker::new(site.hosts());
-        attacker.listen(10);
-        let agreed = |node: &str| {
-            let status = site.status(node).unwrap();
-            let sessions = status["sessions"].as_array().unwrap().iter();
-            let agreed = sessions.map(|it| it["keys_agreed"].as_u64().unwrap());
-            agreed.min().unwrap()
-        };
-        let rolls = number("BUMPLESS_ROLLS", 5);
-        let begin = ["left", "right"].map(agreed);
-        let (transfers, _) = failed(&site);
-        let refusals = ["left", "right"].map(|node| refused(&site, node));
-        let sent = attacker.flood_until(number("BUMPLESS_FLOOD", 5), || {
-            let mut all = ["left", "right"].into_iter().zip(begin);
-            all.all(|(node, begin)| agreed(node) >= begin + rolls)
-        });
-        let after = ["left", "right"].map(|node| refused(&site, node));
-        println!("{sent} datagrams; refused: {refusals:?}, then {after:?}");
-        assert!(refusals[0] < after[0] && refusals[1] < after[1]);
-        none_failed_since(&site, &transfers);
-        has_no_effect(&site, &before);
-    });
-}
-
-/// What `variable` says, for a longer or heavier run by hand.
-fn number(variable: &str, usual: u64) -> u64 {
-    std::env::var(variable).map_or(usual, |text| text.parse().expect("a number"))
-}
-
 fn connections_that_say_nothing_garbage_or_of_endless_length_keep_no_partner_out() {
     with_hosts(|hosts| {
         let mut plan = pair_on_hosts().tank(50, "");
@@ -374,7 +339,6 @@ bumpless_testing::tests![
     an_older_version_or_a_message_out_of_its_envelope_is_not_taken_for_want_of_better,
     what_was_said_before_a_restart_moves_nothing_after_it,
     a_flood_of_forged_senders_ends_without_a_trace_and_a_restarted_node_is_heard_after_it,
-    keys_roll_each_second_through_a_flood_and_no_state_is_late,
     connections_that_say_nothing_garbage_or_of_endless_length_keep_no_partner_out,
     a_witness_that_grants_everything_to_everybody_makes_no_second_writer_while_nodes_hear_each_other,
     a_witness_without_the_key_is_not_believed_whatever_it_grants,

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bumpless_base::Random;
 
 use super::hosts::Hosts;
-use super::junk;
 use super::{let_run, wait_until};
 
 pub const ETHERNET: usize = 14;
@@ -150,31 +149,6 @@ impl Attacker {
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
-    /// Floods each way with `each` datagrams a millisecond until `done`: what has just been said again, changed, as if another
-    /// process had said it, and noise. How many those were.
-    pub fn flood_until(&mut self, each: u64, mut done: impl FnMut() -> bool) -> usize {
-        let mut random = Random::new(3);
-        let mut sent = 0;
-        while !done() {
-            self.listen(4);
-            let latest = Way::ALL.map(|way| {
-                let mut heard = self.heard(way);
-                (way, heard.split_off(heard.len() - 4))
-            });
-            for round in 0..50 * each {
-                for (way, heard) in &latest {
-                    let it = &heard[random.below(4) as usize];
-                    self.send(*way, &made_up(it, round % 4, &mut random));
-                    sent += 1;
-                }
-                if round % each == 0 {
-                    let_run(1);
-                }
-            }
-        }
-        sent
-    }
-
     /// Sends these, in portions that a receive buffer takes.
     pub fn send_all(&self, way: Way, messages: &[Vec<u8>]) {
         for portion in messages.chunks(100) {
@@ -199,24 +173,6 @@ pub fn like(frame: &[u8], message: &[u8]) -> Vec<u8> {
     // No checksum, which IPv4 permits.
     frame[at + 6..at + 8].fill(0);
     frame
-}
-
-/// `message` again, bent, of a process that nobody knows, or noise in its place.
-fn made_up(message: &[u8], kind: u64, random: &mut Random) -> Vec<u8> {
-    match kind {
-        0 => message.to_vec(),
-        1 => bent(message, random),
-        2 => {
-            let mut other = message.to_vec();
-            other[9..17].fill_with(|| random.next_u64() as u8);
-            other
-        }
-        _ => {
-            let mut noise = junk::random(random);
-            noise.truncate(1472);
-            noise
-        }
-    }
 }
 
 /// `message` with one to four bytes changed.

@@ -15,7 +15,6 @@ pub mod plc;
 pub mod process;
 pub mod site;
 pub mod state_file;
-pub mod transfers;
 pub mod wan;
 pub mod writes;
 
