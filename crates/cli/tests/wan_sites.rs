@@ -130,6 +130,10 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         &["\"nowhere\"", "b00a is a router"],
     );
     refused(&["--sites", "right=centre-1"], &["centre-1 is named twice"]);
+    refused(
+        &["--sites", "left=centre-1,left=centre-2"],
+        &["left is given twice"],
+    );
     refused(&["--sites", "middle=centre-1"], &["witness=SITE"]);
     refused(&["--endings", "slowly"], &["primary-killed"]);
     refused(&["--centres", "1"], &["no two control centres"]);

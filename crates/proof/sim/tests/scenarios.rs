@@ -220,5 +220,5 @@ fn a_file_without_end_is_refused_and_bad_utf_8_by_its_line() {
     std::fs::write(&path, &longest).expect("a file");
     assert!(Scenario::load(&path).is_ok());
     std::fs::write(&path, [&longest[..], b"x"].concat()).expect("a file");
-    assert!(refused(&path)[0].ends_with("is longer than 1048576 bytes"));
+    assert!(refused(&path)[0].contains("is longer than 1048576 bytes"));
 }
