@@ -6,6 +6,7 @@ use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bumpless_capture::{Captured, Mss, Rules, Side, Watched};
@@ -16,15 +17,21 @@ pub const TCP: u8 = 6;
 pub const TABLE: &str = "bumpless_test";
 pub const NUMBER: u16 = 77;
 
+/// One test at a time: a program that another one starts has for a moment every descriptor of this process, and so keeps a queue or a
+/// table that a test has let go of.
+static ALONE: Mutex<()> = Mutex::new(());
+
 pub struct Hosts {
     pub a: OwnedFd,
     pub b: OwnedFd,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Hosts {
     pub fn new() -> Self {
         need_namespaces();
         let hosts = Self {
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
             a: own_namespace(),
             b: own_namespace(),
         };
