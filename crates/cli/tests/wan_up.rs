@@ -244,6 +244,20 @@ fn outages_by_script_are_made_and_end_and_an_interrupted_one_heals() {
         words.contains("script.json: outage 1: no node is called \"s99\""),
         "{words}"
     );
+    // A network that ends in mid-script is told as the cause.
+    let file = script(r#"{"at_s": 0, "for_s": 1, "what": ["s02-1-1"]}"#);
+    let mut command = grid.command("script", &[&file]);
+    let playing = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the link is cut", || cut().len() == 2);
+    grid.done("down", &[]);
+    let ended = playing.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let words = String::from_utf8(ended.stderr).unwrap();
+    assert!(words.contains("has ended"), "{words}");
 }
 
 /// A packet of a capture: when, at which interface, whether it came (1) or left (2), and its ICMP type.

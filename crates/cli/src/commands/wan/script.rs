@@ -40,10 +40,16 @@ impl Script {
         let (running, topology) = self.name.running()?;
         let mut script = Outages::from_json(&text, &topology)
             .map_err(|wrong| Failure::usage(listed(&self.file.display().to_string(), &wrong)))?;
-        let refused = |error| {
-            Failure::refused(format_args!(
-                "the kernel refuses: {error}; run as root, and see `bumpless wan status` for what is cut"
-            ))
+        let refused = |error| match self.name.running() {
+            // The namespaces that were to be entered went with it.
+            Err(_) => Failure::refused(format_args!(
+                "the network {0} has ended, and all that was cut with it; `bumpless wan up --name {0}` makes it anew",
+                self.name.name
+            )),
+            Ok(_) => Failure::refused(format_args!(
+                "the kernel refuses: {error}; run as root, and see `bumpless wan status --name {}` for what is cut",
+                self.name.name
+            )),
         };
         let before = emulation::outages(&running, &topology).map_err(refused)?;
         script.without(&before);
