@@ -108,6 +108,8 @@ pub enum SwitchoverRefused {
     PartnerSilent,
     /// The backup has no fresh state.
     BackupNotSynced,
+    /// An application cannot run on the backup.
+    BackupUnfit,
     /// A switchover is in progress already.
     InProgress,
     /// The last state did not become safe at the backup in time.
@@ -124,6 +126,9 @@ impl fmt::Display for SwitchoverRefused {
             Self::PartnerSilent => "the partner is silent; start it, or mend the networks to it",
             Self::BackupNotSynced => {
                 "the backup has no fresh state of every application; wait until its status says synced"
+            },
+            Self::BackupUnfit => {
+                "an application cannot run on the backup; see the backup's status for which one, and why"
             },
             Self::InProgress => "a switchover is in progress already; wait for its end",
             Self::TimedOut => {

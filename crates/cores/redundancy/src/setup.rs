@@ -360,6 +360,7 @@ mod tests {
             SwitchoverRefused::NoRole,
             SwitchoverRefused::PartnerSilent,
             SwitchoverRefused::BackupNotSynced,
+            SwitchoverRefused::BackupUnfit,
             SwitchoverRefused::InProgress,
             SwitchoverRefused::TimedOut,
         ];

@@ -106,6 +106,9 @@ impl RoleMachine {
         if self.is_switchover_requested() {
             return Err(SwitchoverRefused::InProgress);
         }
+        if !self.newest.holding.fit {
+            return Err(SwitchoverRefused::BackupUnfit);
+        }
         if !self.synced(s.now) {
             return Err(SwitchoverRefused::BackupNotSynced);
         }
@@ -118,6 +121,10 @@ impl RoleMachine {
     fn backup_ready(&self, s: &Surroundings<'_>) -> Result<(), SwitchoverRefused> {
         let partner = self.counterpart.entry.filter(|_| s.reachable);
         let partner = partner.ok_or(SwitchoverRefused::PartnerSilent)?;
+        // Who is unfit does not call itself synced, whatever it holds.
+        if partner.role == Role::Backup && partner.flags.contains(GroupFlags::UNFIT) {
+            return Err(SwitchoverRefused::BackupUnfit);
+        }
         if partner.role != Role::Backup || !partner.flags.contains(GroupFlags::SYNCED) {
             return Err(SwitchoverRefused::BackupNotSynced);
         }

@@ -125,3 +125,18 @@ fn a_switchover_is_refused_with_the_reason() {
     );
     assert!(world.writes(0).is_some());
 }
+
+#[test]
+fn an_unfit_backup_takes_no_role_by_order_and_says_why() {
+    let mut world = World::settled(Plan::default(), 9);
+    let now = world.local(1);
+    let unfit = Holding {
+        fit: false,
+        ..Holding::until(None)
+    };
+    world.core(1).set_holding(GROUP, unfit, now);
+    assert_eq!(
+        world.command_switchover(1),
+        Err(SwitchoverRefused::BackupUnfit)
+    );
+}

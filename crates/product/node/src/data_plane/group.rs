@@ -15,6 +15,11 @@ use crate::snapshot::GroupSnapshot;
 /// primary that is waits between two requests to be relieved.
 const UNFIT_TIMEOUT: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
+/// How much longer than that, and than a period, a primary without field devices waits before it first asks: the same
+/// device may be silent to the backup, which sees so in its next cycle and says it.
+const RELIEF_GRACE: Duration = Duration::from_millis(20);
+/// No longer period than this is waited for.
+const LONGEST_GRACE: Duration = Duration::from_millis(100);
 /// The same where a program has failed, which leaves its process without control at once.
 const PROGRAM_RELIEF_INTERVAL: Duration = Duration::from_millis(100);
 /// A cycle that lasts longer than this, and longer than ten periods, is taken for one that never ends.
@@ -300,7 +305,11 @@ impl GroupRuntime {
         };
         let waited = self.relieved_at.is_none_or(|at| now.since(at) > interval);
         let helps = self.unfit && self.aggregate.relief_helps();
-        if helps && self.gate.is_primary() && waited {
+        let patience =
+            UNFIT_TIMEOUT + self.members.longest_period().min(LONGEST_GRACE) + RELIEF_GRACE;
+        let lasts = |since| now.since(since) > patience;
+        let is_due = self.aggregate.program_seeks_relief() || self.unfit_since.is_some_and(lasts);
+        if helps && is_due && self.gate.is_primary() && waited {
             self.relieved_at = Some(now);
             let _ = redundancy.command_switchover(self.id, now);
         }

@@ -152,6 +152,12 @@ impl Members {
         self.by_period.iter().filter_map(member)
     }
 
+    /// The longest of their periods; zero if there is none.
+    pub fn longest_period(&self) -> Duration {
+        let longest = self.by_period().next();
+        longest.map_or(Duration::ZERO, |member| member.times.period)
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.by_period.len()

@@ -84,6 +84,20 @@ fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
     }
 }
 
+/// Candidate 0 of no reference point, primary since `now`: it may write without asking anybody.
+fn primary(s: &Surroundings<'_>) -> RoleMachine {
+    let mut machine = promised(Instant::ZERO);
+    machine.terms.index = 1;
+    machine.state = RoleState::Primary(Tenure {
+        cold: false,
+        incarnation: s.session,
+        lapse: None,
+        simplex: Simplex::at_beginning(s.now),
+        draining: None,
+    });
+    machine
+}
+
 #[test]
 fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
     let timing = Timing::default();
@@ -91,16 +105,7 @@ fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
     let s = surroundings(&timing, now);
     let ready = GroupFlags::SYNCED.with(GroupFlags::GRANTING, true);
     for (epoch, aborted) in [(u32::MAX - 3, false), (u32::MAX - 1, true)] {
-        let (mut machine, mut out) = (promised(Instant::ZERO), Outbox::new(8));
-        // Candidate 0 of no reference point: it may write without asking anybody.
-        machine.terms.index = 1;
-        machine.state = RoleState::Primary(Tenure {
-            cold: false,
-            incarnation: s.session,
-            lapse: None,
-            simplex: Simplex::at_beginning(now),
-            draining: None,
-        });
+        let (mut machine, mut out) = (primary(&s), Outbox::new(8));
         (machine.lasting.stamped, machine.lasting.observed) = (Epoch(epoch | 1), Epoch(epoch | 1));
         machine.counterpart.entry = Some(entry(Role::Backup, ready));
         machine.command_switchover(&s, &mut out).unwrap();
@@ -147,5 +152,31 @@ fn only_a_later_primary_makes_it_history_that_this_node_was_ahead() {
         });
         machine.fall_behind();
         assert_eq!(!machine.says_simplex(), history, "{epoch} {role:?}");
+    }
+}
+
+#[test]
+fn a_hand_over_to_a_backup_that_becomes_unfit_is_given_up_for_that() {
+    let timing = Timing::default();
+    let s = surroundings(&timing, Instant::from_nanos(1));
+    let ready = GroupFlags::SYNCED.with(GroupFlags::GRANTING, true);
+    let unfit = GroupFlags::UNFIT.with(GroupFlags::GRANTING, true);
+    for (flags, cause) in [
+        (unfit, SwitchoverRefused::BackupUnfit),
+        (GroupFlags::EMPTY, SwitchoverRefused::BackupNotSynced),
+    ] {
+        let (mut machine, mut out) = (primary(&s), Outbox::new(8));
+        machine.counterpart.entry = Some(entry(Role::Backup, ready));
+        machine.command_switchover(&s, &mut out).unwrap();
+        machine.counterpart.entry = Some(entry(Role::Backup, flags));
+        machine.check_hand_over(&s, &mut out);
+        let events = core::iter::from_fn(|| out.events.pop());
+        let aborted = Event::HandOverAborted {
+            group: GroupId(0),
+            cause,
+        };
+        assert_eq!(events.last(), Some(aborted));
+        assert_eq!(machine.role(), Role::Primary);
+        assert_eq!(machine.command_switchover(&s, &mut out), Err(cause));
     }
 }

@@ -111,3 +111,19 @@ fn what_was_in_doubt_is_so_after_a_role_in_which_one_made_no_state() {
     group.note_received(1, (at(90), at(35)), redundancy, at(35));
     assert_eq!(surely(&group), (Some(at(90)), Some(at(5035))));
 }
+
+#[test]
+fn relief_is_asked_for_once_the_backup_could_have_told_the_same() {
+    let (mut cores, mut group, mailboxes) = group_of_two();
+    let redundancy = &mut cores.redundancy;
+    group.role_changed(Role::Primary, false, redundancy, at(1));
+    mailboxes[0].set_fit(false);
+    group.collect(redundancy, at(2));
+    // One device of both nodes may be silent to the partner up to a check of its later.
+    group.collect(redundancy, at(2 + 300 + 100));
+    assert!(group.unfit);
+    assert_eq!(group.relieved_at, None);
+    let due = at(2 + 300 + 100 + 21);
+    group.collect(redundancy, due);
+    assert_eq!(group.relieved_at, Some(due));
+}
