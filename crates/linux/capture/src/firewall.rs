@@ -4,162 +4,33 @@
 //! A table belongs to the socket that made it: the kernel removes it when the process ends, however that happens (Linux
 //! 5.12 and later). On older kernels one that was left behind is removed by the next start.
 
+mod batch;
 mod expression;
 mod incoming;
+mod rules;
 mod tables;
 
-use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
 use rustix::io::Errno;
 use rustix::net::netlink;
 
+use self::batch::{
+    APPEND, CREATE, DELETE_ELEMENT, DELETE_RULE, DELETE_TABLE, DIVERTING, FROM, INPUT, IPV4, IPV6,
+    LOCAL_IN, LOCAL_OUT, NEW_CHAIN, NEW_ELEMENT, NEW_RULE, NEW_SET, NEW_TABLE, OUTPUT, OWNED,
+    PRIORITY, SETS, TO, begin, end,
+};
 use self::expression::{Expressions, QueueKind};
 pub use self::incoming::{queue_forwarded, queue_incoming};
+pub use self::rules::{Captured, Diverting, FirewallError, Mss, Rules, Side, Watched};
 pub use self::tables::{owner, tables};
 use crate::diversion::Marks;
 use crate::neighbours::Hop;
 use crate::netlink::{Message, Netlink};
 
-const BATCH_BEGIN: u16 = 0x10;
-const BATCH_END: u16 = 0x11;
-/// Netfilter's number of nf_tables.
-const NF_TABLES: u16 = 10;
-const SUBSYSTEM: u16 = NF_TABLES << 8;
-const NEW_TABLE: u16 = SUBSYSTEM;
-const DELETE_TABLE: u16 = SUBSYSTEM | 2;
-const NEW_CHAIN: u16 = SUBSYSTEM | 3;
-const NEW_RULE: u16 = SUBSYSTEM | 6;
-const DELETE_RULE: u16 = SUBSYSTEM | 8;
-const NEW_SET: u16 = SUBSYSTEM | 9;
-const NEW_ELEMENT: u16 = SUBSYSTEM | 12;
-const DELETE_ELEMENT: u16 = SUBSYSTEM | 14;
-
-const CREATE: u16 = 0x400;
-const APPEND: u16 = 0x800;
-
-/// The table goes with the socket that made it.
-const OWNED: u32 = 2;
-
-const IPV4: u8 = 2;
-const IPV6: u8 = 10;
-
-const LOCAL_IN: u32 = 1;
-const FORWARD: u32 = 2;
-const LOCAL_OUT: u32 = 3;
-/// Where others change packets (`mangle`): before filters, after connection tracking.
-const PRIORITY: i32 = -150;
-
 /// Changes of what is captured that the kernel is told in one go.
 const STEP: usize = 256;
-
-const OUTPUT: &str = "output";
-const INPUT: &str = "input";
-const FORWARDED: &str = "forward";
-const TO: &str = "to";
-const FROM: &str = "from";
-/// Next hops by which packets leave that are handed over.
-const DIVERTING: &str = "diverting";
-const SETS: [&str; 3] = [TO, FROM, DIVERTING];
-
-/// Which port of a packet is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The port that it goes to.
-    Destination,
-    /// The port that it comes from.
-    Source,
-}
-
-/// Incoming packets of which heads are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// Number of the protocol: UDP's or TCP's.
-    pub protocol: u8,
-    /// Which port is meant.
-    pub side: Side,
-    /// Lowest port.
-    pub first: u16,
-    /// Highest port.
-    pub last: u16,
-}
-
-/// Outgoing packets that are queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Captured {
-    /// Number of the protocol: UDP's or TCP's.
-    pub protocol: u8,
-    /// Which port is meant.
-    pub side: Side,
-    /// The port.
-    pub port: u16,
-    /// Where they go.
-    pub destination: IpAddr,
-}
-
-/// Most bytes of a TCP segment that connections of watched ports may agree upon, header left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mss {
-    /// Over IPv4.
-    pub v4: u16,
-    /// Over IPv6.
-    pub v6: u16,
-}
-
-/// Datagrams of UDP that are not queued, but handed over by a [`Diversion`](crate::Diversion).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diverting {
-    /// Marks, as it knows them.
-    pub marks: Marks,
-    /// Longest datagram, UDP's header and what follows it, over IPv4 and over IPv6. Longer ones are queued.
-    pub longest: (u16, u16),
-}
-
-/// What the rules say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// NFQUEUE's number, to which captured packets go.
-    pub queue: u16,
-    /// NFLOG's group, to which heads of watched packets go.
-    pub group: u16,
-    /// Which those are.
-    pub watched: Vec<Watched>,
-    /// What connections of watched TCP ports agree upon.
-    pub mss: Mss,
-    /// What is not queued, but handed over. `None`: all is queued.
-    pub diverting: Option<Diverting>,
-}
-
-/// Why the rules could not be made.
-#[derive(Debug)]
-pub enum FirewallError {
-    /// A process has the table already.
-    Taken(String),
-    /// The kernel lacks something.
-    Unsupported(io::Error),
-    /// The kernel refuses.
-    System(io::Error),
-}
-
-impl fmt::Display for FirewallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Taken(name) => write!(
-                f,
-                "another process has the firewall table {name}: stop it first, two cannot capture on one host"
-            ),
-            Self::Unsupported(error) => write!(
-                f,
-                "the kernel has no nf_tables, NFQUEUE or NFLOG ({error}): load the modules nf_tables, nfnetlink_queue, \
-                 nfnetlink_log and nft_queue or nft_compat"
-            ),
-            Self::System(error) => write!(f, "the kernel refuses the firewall rules: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for FirewallError {}
 
 /// The rules, in force. They end with this value and with the process.
 #[derive(Debug)]
@@ -471,16 +342,6 @@ impl Drop for Firewall {
     fn drop(&mut self) {
         let _ = self.remove();
     }
-}
-
-fn begin() -> Message {
-    Message::new()
-        .begin_quiet(BATCH_BEGIN, 0)
-        .netfilter(0, NF_TABLES)
-}
-
-fn end(batch: Message) -> Message {
-    batch.begin_quiet(BATCH_END, 0).netfilter(0, NF_TABLES)
 }
 
 /// Bytes of a set's key, all in words of four bytes: protocol, address and port; of next hops, interface and address.

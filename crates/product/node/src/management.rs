@@ -1,25 +1,26 @@
 //! Sessions of a node with its partners and witnesses: who they are by the configuration, and what becomes of the keys
 //! that they give (`spec/management.md`).
 
+mod wanted;
+
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use bumpless_base::{MAX_LINKS, PeerId};
-use bumpless_config::{Certificates, Config, Reference, ReferenceKind};
+use bumpless_base::MAX_LINKS;
+use bumpless_config::{Certificates, Config};
 use bumpless_management as management;
-use bumpless_management::{
-    Carried, Errand, LinkProfile, Partner, PartnerState, Profile, Ring, Setup,
-};
+use bumpless_management::{Carried, Errand, PartnerState, Profile, Ring, Setup};
 use bumpless_net_linux::{Clock, Waker};
-use bumpless_pki::{BadName, Identity, NodeName};
+use bumpless_pki::Identity;
 use bumpless_secure::{Keyring, RingSuite, Secret};
 use rtrb::Producer;
 use serde_json::{Value, json};
 
-use crate::certificates::{WITNESS, paths};
+use self::wanted::{Wanted, profile};
+use crate::certificates::paths;
 use crate::change::{ChangeRequest, Proposals};
 use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
@@ -32,95 +33,6 @@ use crate::wiring::Wiring;
 
 /// The data plane takes orders within a turn.
 const TAKEN: Duration = Duration::from_secs(1);
-
-/// With whom there are sessions, and by which number in the configuration each is known to the data plane.
-struct Wanted {
-    partners: Vec<Partner>,
-    with: Vec<Correspondent>,
-    names: Vec<String>,
-}
-
-impl Wanted {
-    fn new(config: &Config, wiring: &Wiring, own: &NodeName) -> Result<Self, BadName> {
-        let mut wanted = Self {
-            partners: Vec::new(),
-            with: Vec::new(),
-            names: Vec::new(),
-        };
-        let names = wiring.names.partners.iter().zip(&wiring.partners);
-        for (at, (name, number)) in names.enumerate() {
-            let ends = config.nodes[usize::from(wiring.node.0)]
-                .addresses
-                .iter()
-                .zip(&config.nodes[usize::from(number.0)].addresses);
-            let paths = ends.filter_map(|(here, there)| {
-                Some(management::Path {
-                    from: (*here)?.ip(),
-                    to: (*there)?,
-                })
-            });
-            let partner = Partner {
-                name: own.partner(name)?,
-                paths: paths.collect(),
-                calls: wiring.node < *number,
-            };
-            wanted.add(partner, Correspondent::Partner(PeerId(at as u8)), name);
-        }
-        for (at, reference) in config.references.iter().enumerate() {
-            if let Some(path) = witness_path(config, wiring, reference) {
-                let partner = Partner {
-                    name: NodeName::new(&reference.name, WITNESS, own.site())?,
-                    paths: vec![path],
-                    calls: true,
-                };
-                let with = Correspondent::Reference(at as u8);
-                wanted.add(partner, with, &reference.name);
-            }
-        }
-        Ok(wanted)
-    }
-
-    fn add(&mut self, partner: Partner, with: Correspondent, name: &str) {
-        self.partners.push(partner);
-        self.with.push(with);
-        self.names.push(name.to_owned());
-    }
-}
-
-fn witness_path(
-    config: &Config,
-    wiring: &Wiring,
-    reference: &Reference,
-) -> Option<management::Path> {
-    let ReferenceKind::Witness(there) = reference.kind else {
-        return None;
-    };
-    let addresses = &config.nodes[usize::from(wiring.node.0)].addresses;
-    let here = (*addresses.get(usize::from(reference.network.0))?)?;
-    Some(management::Path {
-        from: here.ip(),
-        to: there,
-    })
-}
-
-fn profile(config: &Config, wiring: &Wiring) -> Profile {
-    let addresses = &config.nodes[usize::from(wiring.node.0)].addresses;
-    let ends = config.networks.iter().zip(addresses);
-    let links = ends.filter(|(_, address)| address.is_some());
-    let link = |network: &bumpless_config::Network| LinkProfile {
-        network: network.name.clone(),
-        bandwidth: network.bandwidth,
-        mtu: network.mtu.into(),
-    };
-    Profile {
-        pair: config.pair.clone(),
-        node: wiring.names.node.clone(),
-        number: wiring.node.0,
-        payload_bytes: config.transfer.payload_size,
-        in_flight_max: config.transfer.in_flight_max,
-        links: links.map(|(network, _)| link(network)).collect(),
-    }
-}
 
 /// How it stands with each partner and witness, for status.
 #[derive(Clone, Default)]

@@ -1,6 +1,6 @@
 //! What one rule does, expression by expression. Values pass through registers.
 
-use super::{Side, Watched};
+use super::rules::{Side, Watched};
 use crate::netlink::Message;
 use crate::sighting::SNAPSHOT;
 

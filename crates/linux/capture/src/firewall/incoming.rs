@@ -5,11 +5,11 @@ use std::io;
 
 use rustix::net::netlink;
 
-use super::expression::{Expressions, QueueKind};
-use super::{
+use super::batch::{
     APPEND, CREATE, FORWARD, FORWARDED, INPUT, IPV4, IPV6, LOCAL_IN, NEW_CHAIN, NEW_RULE,
     NEW_TABLE, PRIORITY, begin, end,
 };
+use super::expression::{Expressions, QueueKind};
 use crate::netlink::Netlink;
 
 /// Hands all packets of one IP version that come in from a network to queue `number`, in the network namespace of the

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::net::netlink;
 
-use super::{IPV4, IPV6, SUBSYSTEM};
+use super::batch::{IPV4, IPV6, SUBSYSTEM};
 use crate::netlink::{Message, Netlink, attributes};
 
 const GET_TABLE: u16 = SUBSYSTEM | 1;

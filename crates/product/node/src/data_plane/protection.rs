@@ -1,6 +1,7 @@
 //! What protects messages on one network: an envelope around each, or nothing (spec/security.md).
 
-use std::fmt;
+mod mismatch;
+
 use std::sync::Arc;
 
 use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
@@ -11,6 +12,7 @@ use bumpless_secure::{
 use bumpless_wire::envelope::WITNESS;
 use bumpless_wire::{EnvelopeHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN};
 
+pub use self::mismatch::Mismatch;
 use super::addresses::{Addresses, Correspondent};
 
 /// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
@@ -19,36 +21,6 @@ pub const BURST: usize = 44;
 const PROCESSES: usize = 4;
 /// A partner that is there and configured otherwise shows it far more often: what it showed is of the past after this.
 const MISMATCH_HOLDS: Duration = Duration::from_secs(2);
-
-/// How what a partner sends differs from what this node expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
-    /// Its messages are not protected, and must be.
-    Unprotected,
-    /// Its messages are protected, and this node's are not.
-    Protected,
-    /// It seals with the key of this identifier, which this node does not have.
-    UnknownKey(u16),
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unprotected => f.write_str(
-                "its messages are open and ours protected; give both the same [security]",
-            ),
-            Self::Protected => f.write_str(
-                "its messages are protected and ours open; give both the same [security]",
-            ),
-            Self::UnknownKey(key) => {
-                write!(
-                    f,
-                    "it seals with key {key:04x}, which is not among ours; give both the same keys"
-                )
-            }
-        }
-    }
-}
 
 /// What protects messages on one network.
 pub struct Protection<S: Suite> {

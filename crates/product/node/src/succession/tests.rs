@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use bumpless_base::Duration;
 use bumpless_config::Config;
+#[cfg(feature = "wasm")]
 use bumpless_controller::retain::Table;
 use bumpless_controller::{Synthetic, SyntheticParameters};
 
