@@ -3,6 +3,7 @@
 use bumpless_base::frame;
 
 use super::bar::{Bar, below};
+use super::busy;
 use super::loads;
 use super::maxima;
 use super::protection;
@@ -36,6 +37,7 @@ pub fn table(run: &Run) -> Option<Table> {
     costs(run, &mut bars);
     channels(run, &mut bars);
     protection::bars(run, &mut bars);
+    busy::bars(run, &mut bars);
     let mut table = Table::new(
         "What is to hold, and what was seen",
         &["bar", "at most", "seen", ""],

@@ -3,6 +3,7 @@
 
 mod bar;
 mod bars;
+mod busy;
 mod chart;
 mod figures;
 mod loads;

@@ -93,6 +93,32 @@ fn what_protection_costs_is_judged_beside_tls_and_quic() {
 }
 
 #[test]
+fn busy_polling_is_judged_beside_tcp_over_the_same_network() {
+    let mut run = run();
+    let over = |network: &str, peer: &str, size, median| Cell {
+        connection: "single".into(),
+        network: network.into(),
+        ..cell(peer, size, "none", &[median])
+    };
+    run.transfers = vec![
+        over("1gbit", "transfer-busy", 128, 101),
+        over("1gbit", "tcp", 128, 100),
+        over("unshaped", "transfer-busy", 128, 100),
+        over("unshaped", "tcp", 128, 100),
+        over("unshaped", "transfer-busy", 1 << 20, 61),
+        over("unshaped", "tcp", 1 << 20, 100),
+    ];
+    let expected = [
+        ("128 B over 1gbit, busy", table::Kind::Bad, "1.010"),
+        ("128 B over unshaped, busy", table::Kind::Good, "1.000"),
+        ("1 MB over unshaped, busy", table::Kind::Bad, "0.610"),
+    ];
+    for (what, kind, measured) in expected {
+        assert_eq!(seen(&run, what), (kind, measured.to_owned()), "{what}");
+    }
+}
+
+#[test]
 fn a_cell_above_the_paper_s_maximum_is_ours_unless_a_stall_explains_it() {
     // Table 21: at most 1 ms for 512 bytes without loss, 11 for 1 MB.
     let mut run = Run::begin("lab");
