@@ -7,16 +7,16 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 
-all=(quinn echo-quinn usrsctp open62541 cyclonedds tquic aeron)
+all=(quinn echo-quinn echo-tquic echo-usrsctp usrsctp open62541 cyclonedds tquic aeron)
 
 # Debian packages, by peer.
 packages() {
   echo build-essential
   case $1 in
-  usrsctp) echo pkg-config libusrsctp-dev ;;
+  usrsctp | echo-usrsctp) echo pkg-config libusrsctp-dev ;;
   cyclonedds) echo pkg-config cyclonedds-dev cyclonedds-tools ;;
   open62541) echo cmake libclang-dev clang python3 ;;
-  tquic) echo cmake libclang-dev clang ;;
+  tquic | echo-tquic) echo cmake libclang-dev clang ;;
   aeron) echo libclang-dev clang uuid-dev libbsd-dev python3-venv ;;
   esac
 }

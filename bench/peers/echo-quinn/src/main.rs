@@ -2,34 +2,12 @@
 //! answer begins anew over its backup, with 0-RTT, and sends again what has no answer.
 
 mod call;
-mod clock;
 mod serve;
 
-use std::io;
-use std::net::Ipv4Addr;
 use std::process::ExitCode;
-use std::thread;
 
 use clap::Parser;
-
-/// Bytes of a message.
-const MESSAGE: usize = 1000;
-
-/// The peer echo-quinn
-#[derive(Debug, Parser)]
-enum Order {
-    /// Say which version of quinn it is
-    Version,
-    /// Send back what comes
-    Serve {
-        /// Where to listen
-        address: Ipv4Addr,
-        /// And at which port
-        port: u16,
-    },
-    /// Send messages, and tell when their answers came
-    Call(call::Call),
-}
+use peer_echo::Order;
 
 fn main() -> ExitCode {
     let order = Order::parse();
@@ -37,11 +15,7 @@ fn main() -> ExitCode {
         println!("{}", env!("PEER_VERSION"));
         return ExitCode::SUCCESS;
     }
-    // Whoever started it ends it by the end of its input, even by being killed.
-    thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        std::process::exit(0);
-    });
+    peer_echo::end_with_input();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -49,8 +23,8 @@ fn main() -> ExitCode {
         runtime.block_on(async {
             match order {
                 Order::Version => Ok(()),
-                Order::Serve { address, port } => serve::serve(address, port).await,
-                Order::Call(call) => call.run().await,
+                Order::Serve(serve) => serve::serve(&serve).await,
+                Order::Call(call) => call::call(&call).await,
             }
         })
     });

@@ -5,24 +5,31 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use peer_certificate::{CERTIFICATE_DER, KEY_DER};
+use peer_echo::{MESSAGE, Serve};
 use quinn::congestion::CubicConfig;
 use quinn::{Endpoint, Incoming, RecvStream, SendStream, ServerConfig, TransportConfig};
 use rustls::pki_types::PrivateKeyDer;
 
-use crate::MESSAGE;
-
 /// Listens, says so, and serves for ever.
-pub async fn serve(address: Ipv4Addr, port: u16) -> anyhow::Result<()> {
+pub async fn serve(serve: &Serve) -> anyhow::Result<()> {
     let key = PrivateKeyDer::try_from(KEY_DER).map_err(anyhow::Error::msg)?;
     let mut config = ServerConfig::with_single_cert(vec![CERTIFICATE_DER.into()], key.clone_key())?;
     config.transport_config(Arc::new(transport()));
-    let endpoint = Endpoint::server(config, SocketAddr::from((address, port)));
-    let endpoint = endpoint.with_context(|| format!("cannot listen at {address}:{port}"))?;
-    println!("{{\"listening\": true}}");
+    let port = serve.port;
+    let listen = |address: Ipv4Addr| {
+        let endpoint = Endpoint::server(config.clone(), SocketAddr::from((address, port)));
+        endpoint.with_context(|| format!("cannot listen at {address}:{port}"))
+    };
+    let [network, backup] = [listen(serve.address)?, listen(serve.backup)?];
+    peer_echo::say_listening();
+    tokio::join!(accept(&network), accept(&backup));
+    Ok(())
+}
+
+async fn accept(endpoint: &Endpoint) {
     while let Some(incoming) = endpoint.accept().await {
         tokio::spawn(connection(incoming));
     }
-    Ok(())
 }
 
 /// Cubic, as the paper's table I has it, and quinn's defaults.

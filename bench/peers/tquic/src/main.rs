@@ -1,7 +1,6 @@
 //! Multipath QUIC by tquic: a path for each network with the redundant scheduler, a bidirectional stream for
-//! each transfer. The loop is that of tquic's own tools: one thread, mio, `Endpoint`.
+//! each transfer.
 
-mod network;
 mod receiver;
 mod sender;
 mod settings;
@@ -13,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use peer_conversation::{Arguments, TIMEOUT, Peer, Timing, Transfer};
+use peer_conversation::{Arguments, Peer, TIMEOUT, Timing, Transfer};
 
 use sender::Job;
 

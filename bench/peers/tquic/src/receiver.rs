@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use peer_conversation::{Arguments, digest};
+use peer_tquic::network::{Driver, Sockets};
 use tquic::{Connection, Endpoint, Error, TransportHandler};
 
-use crate::network::{Driver, Sockets};
 use crate::settings::config;
 
 const WAIT: Duration = Duration::from_secs(1);

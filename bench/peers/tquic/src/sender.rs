@@ -12,9 +12,9 @@ use bytes::{Buf, Bytes};
 use mio::Waker;
 use peer_certificate::NAME;
 use peer_conversation::{Arguments, Timing, digest};
+use peer_tquic::network::{Driver, Sockets};
 use tquic::{Connection, Endpoint, Error, TransportHandler};
 
-use crate::network::{Driver, Sockets};
 use crate::settings::config;
 
 const WAIT: Duration = Duration::from_secs(1);

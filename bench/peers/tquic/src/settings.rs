@@ -1,13 +1,8 @@
 //! What is set otherwise than tquic has it. `bench/peers/README.md` gives the sources.
 
-use std::io::Write;
-use std::path::Path;
-
-use anyhow::Context;
-use peer_certificate::{CERTIFICATE_PEM, KEY_PEM};
 use peer_conversation::Arguments;
-use tempfile::NamedTempFile;
-use tquic::{Config, MultipathAlgorithm, TlsConfig};
+use peer_tquic::certificate::tls;
+use tquic::{Config, MultipathAlgorithm};
 
 const IDLE_MILLISECONDS: u64 = 60_000;
 /// A connection identifier for each path, and some to spare.
@@ -36,7 +31,7 @@ pub fn config(arguments: &Arguments, server: bool) -> anyhow::Result<Config> {
     if arguments.tuned {
         tune(&mut config, arguments);
     }
-    config.set_tls_config(tls(server)?);
+    config.set_tls_config(tls(PROTOCOL, server)?);
     Ok(config)
 }
 
@@ -68,34 +63,4 @@ pub fn describe(arguments: &Arguments) -> String {
         ", else defaults"
     };
     format!("TLS 1.3, stream per transfer, {paths}, BBR with pacing{tuned}")
-}
-
-/// tquic reads certificates from files; they are gone when this returns.
-fn tls(server: bool) -> anyhow::Result<TlsConfig> {
-    let certificate = file(CERTIFICATE_PEM)?;
-    let protocols = vec![PROTOCOL.to_vec()];
-    if server {
-        let key = file(KEY_PEM)?;
-        return Ok(TlsConfig::new_server_config(
-            path(certificate.path())?,
-            path(key.path())?,
-            protocols,
-            false,
-        )?);
-    }
-    let mut tls = TlsConfig::new_client_config(protocols, false)?;
-    tls.set_verify(true);
-    tls.set_ca_certs(path(certificate.path())?)?;
-    Ok(tls)
-}
-
-fn file(text: &str) -> anyhow::Result<NamedTempFile> {
-    let mut file = NamedTempFile::new()?;
-    file.write_all(text.as_bytes())?;
-    Ok(file)
-}
-
-fn path(path: &Path) -> anyhow::Result<&str> {
-    path.to_str()
-        .context("the directory for temporary files has no name in UTF-8")
 }

@@ -44,7 +44,7 @@ pub struct Run {
     /// Only these transports, such as tcp,redundant-tcp
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport)]
     transports: Vec<String>,
-    /// Programs that are built apart, as bench/peers/build.sh makes them: echo-quinn for QUIC
+    /// Programs that are built apart, as bench/peers/build.sh makes them: echo-quinn for QUIC, echo-tquic for QUIC over both ways, echo-usrsctp for SCTP
     #[arg(long, value_name = "DIRECTORY")]
     peers_dir: Option<PathBuf>,
     /// Only with this backup: ethernet or lte

@@ -17,7 +17,7 @@ use super::host::Host;
 use super::plan::{Case, Job, Site};
 use super::result::Run;
 use super::stage::Stage;
-use super::transport::{self, Socket, Transport, line_name};
+use super::transport::{self, Transport, line_name};
 
 /// A capture of a run has no more bytes, no more of each packet, and ends with the longest run at the latest.
 const CAPTURE_MAX: u64 = 64 << 20;
@@ -193,12 +193,13 @@ fn converse(
             // Told of by the end of the channel when it fails.
             let tell = tell;
             stage.centre.enter()?;
-            match (&stage.quic, client.socket) {
-                (Some(program), Socket::Quic) => {
-                    let ways = [client.primary, client.backup.unwrap_or(client.primary)];
+            let program = stage.programs.iter().find(|it| it.0 == client.socket);
+            match program {
+                Some((_, program)) => {
+                    let ways = stage.centre.ways(host, client.primary.1.port());
                     program.call(ways, (job.messages, job.after), &tell, stop)
                 }
-                _ => client.run(job.after, &tell, stop),
+                None => client.run(job.after, &tell, stop),
             }
         });
         let mut outage = Ok(None);

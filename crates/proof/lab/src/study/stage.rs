@@ -16,9 +16,6 @@ use super::needs;
 use super::plan::{self, Site};
 use super::transport::{ALL, Protection, Socket, Transport};
 
-/// The program that speaks QUIC.
-const QUIC: &str = "echo-quinn";
-
 /// What a stage is made of.
 #[derive(Debug)]
 pub struct Setting<'a> {
@@ -48,8 +45,8 @@ pub struct Stage {
     // Ends first.
     daemons: Option<Daemons>,
     servers: Vec<Server>,
-    /// The program that speaks QUIC, if there is one.
-    pub quic: Option<Foreign>,
+    /// Programs that are built apart, by the socket that they have, as far as they are there.
+    pub programs: Vec<(Socket, Foreign)>,
     /// The network that runs.
     pub running: Running,
     /// Its nodes and links.
@@ -115,7 +112,7 @@ impl Stage {
         let mut stage = Self {
             daemons: None,
             servers: Vec::new(),
-            quic: None,
+            programs: Vec::new(),
             topology: topology.clone(),
             centre,
             sites,
@@ -138,9 +135,9 @@ impl Stage {
     /// Opens the port of each transport at each substation.
     fn listen(&mut self, setting: &Setting<'_>) {
         for &transport in &setting.transports {
-            let listens = match transport.socket {
-                Socket::Quic => self.listen_for_quic(transport, setting.peers),
-                _ => self.listen_for(transport),
+            let listens = match transport.socket.program() {
+                Some(name) => self.listen_by(name, transport, setting.peers),
+                None => self.listen_for(transport),
             };
             if let Err(why) = listens {
                 self.lacking.push((transport, why));
@@ -148,18 +145,20 @@ impl Stage {
         }
     }
 
-    fn listen_for_quic(
+    fn listen_by(
         &mut self,
+        name: &str,
         transport: &Transport,
         folder: Option<&Path>,
     ) -> Result<(), String> {
-        let program = Foreign::find(folder, QUIC)?;
+        let program = Foreign::find(folder, name)?;
         for (site, _) in &self.sites {
-            let server = site.at(|| program.serve(transport.port));
-            let server = server.map_err(|error| format!("{QUIC} does not listen: {error}"))?;
+            let addresses = [site.network, site.backup];
+            let server = site.at(|| program.serve(transport.port, addresses));
+            let server = server.map_err(|error| format!("{name} does not listen: {error}"))?;
             self.servers.push(server);
         }
-        self.quic = Some(program);
+        self.programs.push((transport.socket, program));
         Ok(())
     }
 
@@ -205,11 +204,7 @@ fn monitors() -> String {
             Protection::Redundant => "redundant",
             Protection::Standby => "standby",
         };
-        let protocol = match it.socket {
-            Socket::Udp | Socket::Quic => "udp",
-            Socket::Tcp | Socket::Mptcp => "tcp",
-        };
-        Some(monitor(protocol, it.port, mode))
+        Some(monitor(it.socket.protocol(), it.port, mode))
     });
     ports.collect()
 }

@@ -20,8 +20,33 @@ pub enum Socket {
     Mptcp,
     /// UDP.
     Udp,
-    /// QUIC, by a program that is built apart.
+    /// QUIC over one path.
     Quic,
+    /// QUIC over both paths at once.
+    MultipathQuic,
+    /// SCTP between hosts with two addresses each.
+    Sctp,
+}
+
+impl Socket {
+    /// The program that has it, which is built apart (`spec/wan.md`, U-58). `None`: the kernel.
+    pub const fn program(self) -> Option<&'static str> {
+        match self {
+            Self::Tcp | Self::Mptcp | Self::Udp => None,
+            Self::Quic => Some("echo-quinn"),
+            Self::MultipathQuic => Some("echo-tquic"),
+            Self::Sctp => Some("echo-usrsctp"),
+        }
+    }
+
+    /// The protocol of its packets, as a daemon's rules name it.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Self::Tcp | Self::Mptcp => "tcp",
+            // SCTP in user space is in datagrams (RFC 6951).
+            Self::Udp | Self::Quic | Self::MultipathQuic | Self::Sctp => "udp",
+        }
+    }
 }
 
 /// A transport with its settings.
@@ -63,6 +88,25 @@ const fn plain(
     }
 }
 
+/// What the paper did not measure and somebody would take.
+const fn further(
+    name: &'static str,
+    title: &'static str,
+    (socket, tls): (Socket, bool),
+    port: u16,
+) -> Transport {
+    Transport {
+        name,
+        title,
+        socket,
+        tls,
+        reconnects: false,
+        protection: None,
+        port,
+        paper: None,
+    }
+}
+
 const fn ours(
     name: &'static str,
     title: &'static str,
@@ -82,7 +126,7 @@ const fn ours(
 }
 
 /// Every transport, in the order in which they are shown.
-pub const ALL: [Transport; 11] = [
+pub const ALL: [Transport; 13] = [
     plain("tcp", "TCP", (Socket::Tcp, false), (4801, 1)),
     plain("tcp-tls", "TCP, TLS 1.3", (Socket::Tcp, true), (4802, 2)),
     plain("quic", "QUIC", (Socket::Quic, true), (4805, 3)),
@@ -93,6 +137,13 @@ pub const ALL: [Transport; 11] = [
         (Socket::Mptcp, true),
         (4804, 7),
     ),
+    further(
+        "quic-multipath",
+        "Multipath QUIC, redundant",
+        (Socket::MultipathQuic, true),
+        4806,
+    ),
+    further("sctp", "SCTP, two addresses", (Socket::Sctp, false), 4807),
     ours(
         "redundant-tcp",
         "TCP under iPRP redundant",

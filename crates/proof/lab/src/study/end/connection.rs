@@ -58,7 +58,9 @@ impl Connection {
             }
             Socket::Tcp => Protocol::TCP,
             Socket::Mptcp => Protocol::MPTCP,
-            Socket::Quic => return Err(ErrorKind::Unsupported.into()),
+            Socket::Quic | Socket::MultipathQuic | Socket::Sctp => {
+                return Err(ErrorKind::Unsupported.into());
+            }
         };
         let socket = RawSocket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
         socket.set_nonblocking(true)?;

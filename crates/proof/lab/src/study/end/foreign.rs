@@ -75,13 +75,14 @@ impl Foreign {
             .map_err(|error| format!("no program {name} in {}: {error}; {how}", folder.display()))
     }
 
-    /// Has it listen in the namespace of the calling thread.
+    /// Has it listen at these addresses, on the network and on the backup, in the namespace of the calling thread.
     ///
     /// # Errors
     /// It does not start.
-    pub fn serve(&self, port: u16) -> io::Result<Server> {
-        let address = Ipv4Addr::UNSPECIFIED.to_string();
-        let (process, mut lines) = self.start(&["serve", &address, &port.to_string()])?;
+    pub fn serve(&self, port: u16, addresses: [Ipv4Addr; 2]) -> io::Result<Server> {
+        let [network, backup] = addresses.map(|it| it.to_string());
+        let arguments = ["serve", &network, &port.to_string(), &backup];
+        let (process, mut lines) = self.start(&arguments)?;
         line(&mut lines, (BEGINS, &AtomicBool::new(false)))?;
         Ok(Server(process))
     }

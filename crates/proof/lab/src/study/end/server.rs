@@ -40,7 +40,9 @@ impl Ports {
             Socket::Udp => return UdpSocket::bind(at(address)).map(Self::Datagrams),
             Socket::Tcp => Protocol::TCP,
             Socket::Mptcp => Protocol::MPTCP,
-            Socket::Quic => return Err(io::ErrorKind::Unsupported.into()),
+            Socket::Quic | Socket::MultipathQuic | Socket::Sctp => {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
         };
         let socket = RawSocket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
         socket.set_reuse_address(true)?;

@@ -96,13 +96,17 @@ fn table_i(study: &Study) -> Table {
     for it in ALL.iter().filter(|it| it.paper.is_none()) {
         let congestion = match it.socket {
             Socket::Udp => "-",
-            Socket::Tcp | Socket::Mptcp | Socket::Quic => "Cubic",
+            // RFC 9260, 7.2.
+            Socket::Sctp => "SCTP's own",
+            Socket::Tcp | Socket::Mptcp | Socket::Quic | Socket::MultipathQuic => "Cubic",
         };
-        let security = match it.tls {
-            true => "TLS 1.3, and iPRP's",
-            false => "iPRP's",
+        let (whose, security) = match (it.protection, it.tls) {
+            (Some(_), true) => ("ours", "TLS 1.3, and iPRP's"),
+            (Some(_), false) => ("ours", "iPRP's"),
+            (None, true) => ("further", "TLS 1.3"),
+            (None, false) => ("further", "none"),
         };
-        let words = ["ours", it.title, congestion, security, "-"].map(str::to_owned);
+        let words = [whose, it.title, congestion, security, "-"].map(str::to_owned);
         table.row(words.into_iter().chain([measured(study, it)]));
     }
     table

@@ -1,0 +1,5 @@
+//! Records tquic's version.
+
+fn main() {
+    peer_version::from_lock("tquic");
+}

@@ -1,0 +1,18 @@
+/* One end of an association with two addresses. Functions return NULL, or why not; one of each kind in a process. */
+#ifndef END_H
+#define END_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Listens at both addresses and sends back what comes. `port` is SCTP's and UDP's. */
+const char *end_serve(const char *const own[2], uint16_t port);
+
+/* Connects to `remote`. `heard` has each message that comes, on a thread of the library's. `encapsulation`: the own UDP port. */
+const char *end_connect(const char *const own[2], const char *const remote[2], uint16_t port, uint16_t encapsulation,
+                        void (*heard)(const uint8_t *message, size_t length));
+
+/* Sends a message. */
+const char *end_send(const uint8_t *message, size_t length);
+
+#endif
