@@ -1,6 +1,8 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
 mod capture;
+mod impair;
+mod impairment;
 mod kept;
 mod network;
 mod programs;
@@ -48,6 +50,7 @@ enum Action {
     Cut(network::Links),
     /// Make links carry everything again
     Heal(network::Links),
+    Impair(impair::Impair),
     Script(script::Script),
     Capture(capture::Capture),
     Study(Box<study::Run>),
@@ -160,6 +163,10 @@ impl Wan {
             Action::Heal(links) => {
                 let json = links.json;
                 links.heal().map_err(|failure| failure.in_json(json))
+            }
+            Action::Impair(impair) => {
+                let json = impair.json;
+                impair.run().map_err(|failure| failure.in_json(json))
             }
             Action::Script(script) => {
                 let json = script.json;

@@ -7,6 +7,7 @@
 mod batch;
 mod expression;
 mod incoming;
+mod losses;
 mod rules;
 mod tables;
 
@@ -23,6 +24,7 @@ use self::batch::{
 };
 use self::expression::{Expressions, QueueKind};
 pub use self::incoming::{queue_forwarded, queue_incoming};
+pub use self::losses::{Loss, lose_incoming, lost_incoming};
 pub use self::rules::{Captured, Diverting, FirewallError, Mss, Rules, Side, Watched};
 pub use self::tables::{owner, tables};
 use crate::diversion::Marks;

@@ -45,8 +45,8 @@ pub use decide::{Decide, Held, Queued, Verdict};
 pub use departures::{Departed, Departures};
 pub use diversion::{DIVERTED_MAX, Diversion, Diverted, Marks, Undiverted};
 pub use firewall::{
-    Captured, Diverting, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded,
-    queue_incoming, tables,
+    Captured, Diverting, Firewall, FirewallError, Loss, Mss, Rules, Side, Watched, lose_incoming,
+    lost_incoming, queue_forwarded, queue_incoming, tables,
 };
 pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
 pub use holder::{Holder, group_holder, queue_holder, table_holder};

@@ -10,7 +10,7 @@ use bumpless_wan::emulation::{self, Delays, Place, Routing, Running};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Network;
+use super::{Network, impairment};
 use crate::output::{self, Failure, Outcome};
 
 /// Exit statuses of shells: a program that is not there, and one that cannot be started.
@@ -153,7 +153,7 @@ impl Down {
     }
 }
 
-/// Tell what is up, how links are delayed, which are cut, and what runs in the network
+/// Tell what is up, how links are delayed, which are cut or impaired, and what runs in the network
 #[derive(Debug, Args)]
 pub struct Status {
     #[command(flatten)]
@@ -289,6 +289,13 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
     let cut = emulation::outages(running, topology)
         .map_err(|error| Failure::refused(format_args!("the kernel does not tell: {error}")))?;
     let cut: Vec<_> = cut.iter().map(|&link| named(topology, link)).collect();
+    let impaired = emulation::impairments(running, topology)
+        .map_err(|error| Failure::refused(format_args!("the kernel does not tell: {error}")))?;
+    let impaired: Vec<_> = impaired
+        .into_iter()
+        .map(|(link, it)| (named(topology, link), it))
+        .collect();
+    let (impaired, impaired_told) = impairment::status(&impaired);
     let programs = emulation::processes(running);
     let at = |node| topology.node(node).name.as_str();
     if as_json {
@@ -306,6 +313,7 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
             "took_ms": running.took_ms,
             "delays": running.delays,
             "cut": cut,
+            "impaired": impaired,
             "programs": programs.collect::<Vec<_>>(),
         }));
         return Ok(ExitCode::SUCCESS);
@@ -324,6 +332,9 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
     output::print_line(delays_told(&running.delays));
     if !cut.is_empty() {
         output::print_line(format_args!("cut: {}", cut.join(", ")));
+    }
+    if !impaired_told.is_empty() {
+        output::print_line(format_args!("impaired: {}", impaired_told.join("; ")));
     }
     for it in &programs {
         output::print_line(format_args!(

@@ -10,6 +10,7 @@ pub const SUBSYSTEM: u16 = NF_TABLES << 8;
 pub const NEW_TABLE: u16 = SUBSYSTEM;
 pub const DELETE_TABLE: u16 = SUBSYSTEM | 2;
 pub const NEW_CHAIN: u16 = SUBSYSTEM | 3;
+pub const GET_CHAIN: u16 = SUBSYSTEM | 4;
 pub const NEW_RULE: u16 = SUBSYSTEM | 6;
 pub const DELETE_RULE: u16 = SUBSYSTEM | 8;
 pub const NEW_SET: u16 = SUBSYSTEM | 9;
@@ -18,6 +19,8 @@ pub const DELETE_ELEMENT: u16 = SUBSYSTEM | 14;
 
 pub const CREATE: u16 = 0x400;
 pub const APPEND: u16 = 0x800;
+/// All of a kind are asked for.
+pub const DUMP: u16 = 0x300;
 
 /// The table goes with the socket that made it.
 pub const OWNED: u32 = 2;
@@ -25,6 +28,7 @@ pub const OWNED: u32 = 2;
 pub const IPV4: u8 = 2;
 pub const IPV6: u8 = 10;
 
+pub const BEFORE_ROUTING: u32 = 0;
 pub const LOCAL_IN: u32 = 1;
 pub const FORWARD: u32 = 2;
 pub const LOCAL_OUT: u32 = 3;

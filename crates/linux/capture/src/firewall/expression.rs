@@ -14,6 +14,7 @@ const REGISTER: u32 = 8;
 
 /// Where a verdict stands, and the one that ends a packet's way through a chain.
 const VERDICT: u32 = 0;
+const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
 const NETWORK: u32 = 1;
@@ -21,6 +22,7 @@ const TRANSPORT: u32 = 2;
 
 const EQUAL: u32 = 0;
 const UNEQUAL: u32 = 1;
+const BELOW: u32 = 2;
 const AT_MOST: u32 = 3;
 const AT_LEAST: u32 = 5;
 
@@ -150,10 +152,43 @@ impl Expressions {
 
     /// Ends the packets' way through this chain: they go on.
     pub fn accept(self) -> Self {
+        self.verdict(ACCEPT)
+    }
+
+    /// Ends the packets' way: they are lost.
+    pub fn drop(self) -> Self {
+        self.verdict(DROP)
+    }
+
+    fn verdict(self, verdict: u32) -> Self {
         self.add("immediate", |it| {
             it.number(1, VERDICT)
-                .nested(2, |it| it.nested(2, |it| it.number(1, ACCEPT)))
+                .nested(2, |it| it.nested(2, |it| it.number(1, verdict)))
         })
+    }
+
+    /// Packets that come in by the interface with this number.
+    pub fn coming_in_by(self, interface: u32) -> Self {
+        self.meta(META_INTERFACE, REGISTER)
+            .compare(EQUAL, &interface.to_ne_bytes())
+    }
+
+    /// So many packets of each `whole`, drawn at random.
+    pub fn share(self, part: u32, whole: u32) -> Self {
+        const RANDOM: u32 = 1;
+        const TO_NETWORK_ORDER: u32 = 1;
+        self.add("numgen", |it| {
+            it.number(1, REGISTER).number(2, whole).number(3, RANDOM)
+        })
+        // What is compared byte by byte must have its highest byte first.
+        .add("byteorder", |it| {
+            it.number(1, REGISTER)
+                .number(2, REGISTER)
+                .number(3, TO_NETWORK_ORDER)
+                .number(4, 4)
+                .number(5, 4)
+        })
+        .compare(BELOW, &part.to_be_bytes())
     }
 
     /// Incoming packets that are watched.

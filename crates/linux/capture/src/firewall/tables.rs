@@ -4,11 +4,10 @@ use std::io;
 
 use rustix::net::netlink;
 
-use super::batch::{IPV4, IPV6, SUBSYSTEM};
+use super::batch::{DUMP, IPV4, IPV6, SUBSYSTEM};
 use crate::netlink::{Message, Netlink, attributes};
 
 const GET_TABLE: u16 = SUBSYSTEM | 1;
-const DUMP: u16 = 0x300;
 
 mod attribute {
     pub const NAME: u16 = 1;

@@ -9,6 +9,7 @@ use std::thread;
 
 use bumpless_capture::netlink::Message;
 
+use super::link::Slot;
 use super::{link, namespace};
 
 /// A cable from a router to each host, by place of a host.
@@ -33,7 +34,7 @@ impl Cables {
     /// # Errors
     /// The kernel refuses.
     pub fn cut(&self, place: usize) -> io::Result<()> {
-        self.each_end(place, link::lose)
+        self.each_end(place, |number| link::lose(number, Slot::Root))
     }
 
     /// Makes it carry everything again.

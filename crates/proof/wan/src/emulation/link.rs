@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
-use bumpless_capture::netlink::Message;
+use bumpless_capture::netlink::{Message, attributes};
 
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
@@ -33,6 +33,13 @@ const NO_DAD: u8 = 2;
 /// Bytes of a message of routes in front of its attributes.
 const ROUTE_LEN: usize = 12;
 const ROOT: u32 = u32::MAX;
+/// The handle of the queue that limits an interface's rate.
+const LIMIT: u32 = 1 << 16;
+/// A link layer of which the kernel knows how long a packet takes.
+const ETHERNET: u8 = 1;
+/// Bytes that a limited interface sends at once, and keeps, at least: two full frames, ten.
+const LEAST_BURST: u32 = 2 * 1514;
+const LEAST_QUEUE: u32 = 10 * 1514;
 /// Bytes of a queueing message in front of its attributes.
 pub const QUEUEING_LEN: usize = 20;
 /// Nanoseconds of one of the ticks in which netem is told times.
@@ -163,15 +170,30 @@ pub fn route(
     }
 }
 
-fn queueing(messages: Message, kind: u16, flags: u16, number: u32) -> Message {
-    messages
-        .begin(kind, flags)
-        .raw(&[0, number, 0, ROOT, 0].map(u32::to_ne_bytes).concat())
+/// Where an interface's queue hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// At the interface itself.
+    Root,
+    /// Behind the limit of its rate.
+    Behind,
+}
+
+fn queueing(kind: u16, flags: u16, (number, handle): (u32, u32), slot: Slot) -> Message {
+    let parent = match slot {
+        Slot::Root => ROOT,
+        Slot::Behind => LIMIT | 1,
+    };
+    Message::new().begin(kind, flags).raw(
+        &[0, number, handle, parent, 0]
+            .map(u32::to_ne_bytes)
+            .concat(),
+    )
 }
 
 /// Makes an interface lose whatever it is given to send: a queue with no room.
-pub fn lose(number: u32) -> Message {
-    queueing(Message::new(), NEW_QUEUEING, CREATE | REPLACE, number)
+pub fn lose(number: u32, slot: Slot) -> Message {
+    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), slot)
         .text(1, LOSES)
         .attribute(2, &0u32.to_ne_bytes())
 }
@@ -181,16 +203,59 @@ pub const LOSES: &str = "pfifo";
 
 /// Makes an interface send at once again.
 pub fn send_at_once(number: u32) -> Message {
-    queueing(Message::new(), DELETE_QUEUEING, 0, number)
+    queueing(DELETE_QUEUEING, 0, (number, 0), Slot::Root)
 }
 
 /// Makes an interface hold what it sends for so long, by the kernel's netem.
-pub fn delay(number: u32, delay_us: u32) -> Message {
+pub fn delay(number: u32, delay_us: u32, slot: Slot) -> Message {
     let ticks = (u64::from(delay_us) * 1000 / TICK_NS) as u32;
     let options = [ticks, NETEM_LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes);
-    queueing(Message::new(), NEW_QUEUEING, CREATE | REPLACE, number)
+    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), slot)
         .text(1, "netem")
         .attribute(2, &options.concat())
+}
+
+/// Makes an interface send at most so many bytes a second (the kernel's token bucket), and keep what it sends in 50 ms for which
+/// there is no room yet. What is behind it stays if there is such a limit already.
+pub fn limit(number: u32, bytes_per_s: u32) -> Message {
+    // struct tc_ratespec: nothing of the cell, Ethernet, no overhead, no least size, the rate; none for a peak.
+    let rate = [0, ETHERNET, 0, 0, 0, 0, 0, 0].into_iter();
+    let rate = rate.chain(bytes_per_s.to_ne_bytes());
+    let queue = queue_of(bytes_per_s);
+    let parms: Vec<u8> = rate
+        .chain([0; 12])
+        .chain([queue, 0, 0].into_iter().flat_map(u32::to_ne_bytes))
+        .collect();
+    let burst = (bytes_per_s / 1000).max(LEAST_BURST);
+    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, LIMIT), Slot::Root)
+        .text(1, LIMITS)
+        .nested(2, |it| {
+            it.attribute(1, &parms).attribute(6, &burst.to_ne_bytes())
+        })
+}
+
+/// Bytes that wait at most for a limit.
+fn queue_of(bytes_per_s: u32) -> u32 {
+    (bytes_per_s / 20).max(LEAST_QUEUE)
+}
+
+/// Has what comes wait behind such a limit. *A queue that is removed there leaves one that loses everything.*
+pub fn wait(number: u32, bytes_per_s: u32) -> Message {
+    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), Slot::Behind)
+        .text(1, "bfifo")
+        .attribute(2, &queue_of(bytes_per_s).to_ne_bytes())
+}
+
+/// The kind of queue that [`limit`] makes.
+pub const LIMITS: &str = "tbf";
+
+/// The rate that a queue of [`LIMITS`] has, by its options, bytes a second.
+pub fn limit_of(options: &[u8]) -> Option<u32> {
+    let (_, parms) = attributes(options, 0).find(|(kind, _)| *kind == 1)?;
+    parms
+        .get(8..12)?
+        .first_chunk()
+        .map(|it| u32::from_ne_bytes(*it))
 }
 
 /// The question which routes there are.

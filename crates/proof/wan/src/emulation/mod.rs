@@ -13,7 +13,9 @@
 //! | `keeper` | the process that holds a network |
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
+//! | `queues` | what the ends of links do with what they are given to send |
 //! | `outage` | links and nodes that carry nothing |
+//! | `impairment` | links that carry less than they might |
 //! | `play` | outages by script |
 //! | `capture` | what passes nodes and links, in a file |
 //! | `cables` | the cables of a second way |
@@ -30,6 +32,7 @@ mod cables;
 mod capture;
 mod delay;
 mod down;
+mod impairment;
 mod keeper;
 mod link;
 mod namespace;
@@ -39,6 +42,7 @@ mod outage;
 mod place;
 mod play;
 mod processes;
+mod queues;
 mod routes;
 mod source;
 mod up;
@@ -50,6 +54,7 @@ pub use capture::{
     Captured, Ended, Interface, Limits, Point, addresses_at, capture, points_of, remedy,
 };
 pub use down::down;
+pub use impairment::{Impairment, impair, impairments};
 pub use keeper::keep;
 pub use namespace::enter;
 pub use needs::lacking;

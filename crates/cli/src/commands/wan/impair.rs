@@ -1,0 +1,88 @@
+//! `bumpless wan impair`: links of a network that is up that carry less than they might.
+
+use std::process::ExitCode;
+
+use bumpless_wan::emulation::{self, Impairment};
+use clap::{ArgGroup, Args};
+use serde_json::json;
+
+use super::impairment::{told, words};
+use super::network::{Name, named};
+use crate::output::{self, Failure, Outcome};
+
+/// Most Mbit/s that the kernel is told as a rate of four bytes.
+const RATE_MAX: i64 = 30_000;
+
+/// Make links lose packets at random, or carry at most so much a second, in each direction
+///
+/// What is given is all that is wrong with these links from here on; --none takes everything back. Links that are cut stay cut.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("how").required(true).multiple(true))]
+pub struct Impair {
+    #[command(flatten)]
+    name: Name,
+    /// A node, with all of its links, or a link as NODE:NODE
+    #[arg(required = true, value_name = "LINK-OR-NODE")]
+    what: Vec<String>,
+    /// Packets that are lost, of a hundred; 0.0001 at least
+    #[arg(long, value_name = "PERCENT", group = "how", value_parser = percent)]
+    loss_percent: Option<u32>,
+    /// What passes at most, Mbit/s; what comes within 50 ms above it waits, the rest is lost
+    #[arg(long, value_name = "MBIT", group = "how", value_parser = clap::value_parser!(u32).range(1..=RATE_MAX))]
+    rate_mbit: Option<u32>,
+    /// They carry everything that the machine does
+    #[arg(long, group = "how", conflicts_with_all = ["loss_percent", "rate_mbit"])]
+    none: bool,
+    /// Print the result as JSON (schema bumpless.wan-impairment/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Millionths of a share in percent.
+fn percent(text: &str) -> Result<u32, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share: &f64| (0.0001..=100.0).contains(share));
+    share
+        .map(|share| (share * 10_000.0).round() as u32)
+        .ok_or_else(|| "give a number from 0.0001 to 100".to_owned())
+}
+
+impl Impair {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let (running, topology) = self.name.running()?;
+        let mut links = Vec::new();
+        let mut unknown = Vec::new();
+        for what in &self.what {
+            match bumpless_wan::ends_of(&topology, what) {
+                Ok(found) => links.extend(found),
+                Err(error) => unknown.push(error.to_string()),
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(Failure::usage(unknown.join("; ")));
+        }
+        let impairment = Impairment {
+            loss_millionths: self.loss_percent.unwrap_or(0),
+            rate_mbit: self.rate_mbit,
+        };
+        emulation::impair(&running, &topology, &links, impairment).map_err(|error| {
+            Failure::refused(format_args!(
+                "the kernel refuses: {error}; it takes root, and a kernel with nf_tables (nft_numgen) for losses, with sch_tbf for rates"
+            ))
+        })?;
+        let names: Vec<_> = links.iter().map(|&link| named(&topology, link)).collect();
+        if self.json {
+            let mut told = told(impairment);
+            told["schema"] = json!("bumpless.wan-impairment/1");
+            told["name"] = json!(self.name.name);
+            told["links"] = json!(names);
+            output::print_line(told);
+        } else {
+            output::print_line(format_args!("{}: {}", words(impairment), names.join(", ")));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
