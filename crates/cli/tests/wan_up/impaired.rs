@@ -1,0 +1,82 @@
+//! Links that carry less than they might.
+
+use serde_json::Value;
+
+use crate::Grid;
+use crate::support::wan::said;
+
+/// What was lost of `count` packets of 1,400 bytes that `centre-1` sends to the host with this address, all at once.
+fn lost(grid: &Grid, address: &str, count: u32) -> u32 {
+    let number = count.to_string();
+    let ping = [
+        "centre-1", "--", "ping", "-q", "-c", &number, "-l", &number, "-s", "1400", "-W", "1",
+        address,
+    ];
+    let output = grid.wan("exec", &ping);
+    let told = said(&output);
+    let received = told.split(", ").find_map(|it| it.strip_suffix(" received"));
+    count
+        - received
+            .unwrap_or_else(|| panic!("{told}"))
+            .parse::<u32>()
+            .unwrap()
+}
+
+fn impaired(grid: &Grid) -> Value {
+    let status: Value = serde_json::from_str(&grid.done("status", &["--json"])).unwrap();
+    status["impaired"].clone()
+}
+
+pub fn an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed() {
+    let grid = Grid::new("impaired");
+    grid.up(&[]);
+    let far = grid.address("s02-1-1");
+    let impair = |arguments: &[&str]| grid.done("impair", &[&["s02-1-1"], arguments].concat());
+    assert_eq!(lost(&grid, &far, 60), 0);
+    assert_eq!(impaired(&grid), serde_json::json!([]));
+    impair(&["--loss-percent", "100"]);
+    assert!(!grid.answers(&far));
+    // One link, each way by itself: a quarter comes back, of which all or none would be as likely as a coin that falls 200 times.
+    impair(&["--loss-percent", "50"]);
+    let (few, many) = (100, 200);
+    assert!((few..many).contains(&lost(&grid, &far, many)));
+    // Some 15 frames of these pass at once, and what waits longer than 50 ms is lost.
+    let told: Value = serde_json::from_str(&impair(&["--rate-mbit", "1", "--json"])).unwrap();
+    assert_eq!(told["schema"], "bumpless.wan-impairment/1");
+    assert_eq!(told["rate_mbit"], 1, "{told}");
+    assert_eq!(told["loss_percent"], 0.0, "{told}");
+    assert!((30..60).contains(&lost(&grid, &far, 60)));
+    let limited = impaired(&grid);
+    assert_eq!(limited[0]["rate_mbit"], 1, "{limited}");
+    grid.done("cut", &["s02-1-1"]);
+    assert!(!grid.answers(&far));
+    assert_eq!(impaired(&grid), limited);
+    impair(&["--rate-mbit", "1", "--loss-percent", "0.5"]);
+    assert!(!grid.answers(&far), "what is cut stays cut");
+    impair(&["--none"]);
+    assert!(!grid.answers(&far), "what is cut stays cut");
+    impair(&["--rate-mbit", "2"]);
+    grid.done("heal", &["s02-1-1"]);
+    assert!(grid.answers(&far));
+    assert!((20..60).contains(&lost(&grid, &far, 60)));
+    assert_eq!(impaired(&grid)[0]["rate_mbit"], 2);
+    impair(&["--none"]);
+    assert_eq!(lost(&grid, &far, 60), 0);
+    assert_eq!(impaired(&grid), serde_json::json!([]));
+    let unknown = grid.wan("impair", &["s99-9-9", "nobody", "--loss-percent", "1"]);
+    let told = said(&unknown);
+    assert_eq!(unknown.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("s99-9-9") && told.contains("nobody"),
+        "{told}"
+    );
+    for wrong in [
+        &["--loss-percent", "0"][..],
+        &["--rate-mbit", "0"],
+        &["--none", "--rate-mbit", "1"],
+        &[],
+    ] {
+        let refused = grid.wan("impair", &[&["s02-1-1"], wrong].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    }
+}
