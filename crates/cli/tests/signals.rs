@@ -79,6 +79,37 @@ fn signals_without_a_meaning_do_nothing() {
     }
 }
 
+/// Whether a process has a handler for a signal.
+fn is_caught(process: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[test]
+fn signals_to_a_whole_service_do_not_end_who_puts_back_what_a_node_has_changed() {
+    let mut command = Command::new(BUMPLESS);
+    command
+        .args(["guard", "restore", "--when-input-ends"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut keeper = command.spawn().unwrap();
+    let signals = [libc::SIGTERM, libc::SIGINT];
+    wait_until("it catches them", || {
+        signals.iter().all(|&it| is_caught(keeper.id(), it))
+    });
+    for signal in signals {
+        // SAFETY: kill() takes integers; the child has not been waited for, so its number is its own.
+        assert_eq!(unsafe { libc::kill(keeper.id() as libc::pid_t, signal) }, 0);
+    }
+    // As if its node had been killed.
+    drop(keeper.stdin.take());
+    let status = keeper.wait().unwrap();
+    assert!(status.code().is_some(), "{status:?}");
+}
+
 #[test]
 fn a_node_that_was_started_to_outlive_its_terminal_does() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
