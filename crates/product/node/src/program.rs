@@ -1,6 +1,8 @@
 //! From an application's settings to what runs it.
 
-use std::io;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 
 use bumpless_base::{Duration, NodeId};
 use bumpless_config::{
@@ -216,7 +218,7 @@ pub fn retains_in_memory_alone(settings: &config::Application) -> Option<Weaknes
 /// # Errors
 /// It cannot be read, or is another one by now.
 pub(super) fn file_of(program: &config::Program) -> io::Result<Vec<u8>> {
-    let bytes = std::fs::read(&program.file).map_err(|error| {
+    let bytes = read(&program.file).map_err(|error| {
         io::Error::new(error.kind(), format!("{}: {error}", program.file.display()))
     })?;
     if Hash::of(&bytes) != Hash(program.sha256) {
@@ -225,6 +227,20 @@ pub(super) fn file_of(program: &config::Program) -> io::Result<Vec<u8>> {
             program.file.display()
         )));
     }
+    Ok(bytes)
+}
+
+/// What the regular file at `path` has, of which nobody waits for the end: what is longer than any program is another file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a pipe waits for its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other(
+            "it is no regular file any more; put the program back",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let mut file = fs::File::open(path)?.take(config::PROGRAM_MAX + 1);
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
