@@ -162,6 +162,25 @@ fn what_a_holder_that_is_gone_has_changed_is_put_back_and_what_others_changed_si
     assert_eq!(computer.seen(), before());
 }
 
+#[test]
+fn what_was_changed_of_an_earlier_interface_of_the_name_is_not_put_back_to_a_later_one() {
+    let computer = Computer::new();
+    let (tree, folder) = (computer.tree(), computer.records());
+    let mut record = Record::take(&folder, "lo").unwrap();
+    for (setting, value) in of_files(&tree, "lo", &wanted()) {
+        set(&tree, "lo", &mut record, (&setting, value)).unwrap();
+    }
+    drop(record);
+    let mut files = fs::read_dir(&folder).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&file).unwrap();
+    let other = text.replacen("interface 1 ", "interface 2 ", 1);
+    assert_ne!(other, text);
+    fs::write(&file, other).unwrap();
+    assert_eq!(restore((&tree, &folder), false), [put_back_of_lo(0)]);
+    assert_eq!((computer.seen(), names(&folder)), (after(), vec![]));
+}
+
 /// Has a file be as it was changed to, to the processors online, that nobody can write to.
 fn unwritable(computer: &Computer) -> PathBuf {
     let file = computer.0.path().join("proc/irq/38/smp_affinity_list");
