@@ -325,7 +325,7 @@ fn interrupt(child: &std::process::Child) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
 }
 
-fn ctrl_c_while_a_program_begins_ends_both_at_once() {
+fn ctrl_c_while_a_program_begins_ends_both() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("never");
     fs::write(&script, "#!/bin/sh\nexec sleep 1000\n").unwrap();
@@ -411,6 +411,6 @@ bumpless_testing::tests![
     what_is_said_of_a_program_and_is_not_so_is_wrong_usage,
     a_script_in_python_needs_no_more_than_its_ending,
     a_plc_program_is_known_as_one_and_runs_with_its_own_period,
-    ctrl_c_while_a_program_begins_ends_both_at_once,
+    ctrl_c_while_a_program_begins_ends_both,
     ctrl_c_ends_the_test_and_the_programs_that_it_has_started,
 ];
