@@ -72,7 +72,20 @@ pub fn build_at(
     settings: &config::Application,
     priority: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
-    made(settings, StoppedBy::ClockAndSteps, below(priority))
+    build_while(settings, priority, &|| true)
+}
+
+/// The same, given up where nobody waits for the start of a program any more.
+///
+/// # Errors
+/// As [`build`]; it is not wanted any more.
+pub fn build_while(
+    settings: &config::Application,
+    priority: Option<u8>,
+    wanted: &dyn Fn() -> bool,
+) -> io::Result<Box<dyn Application>> {
+    let by = StoppedBy::ClockAndSteps;
+    made(settings, by, (below(priority), wanted))
 }
 
 /// The same, where a WebAssembly program is stopped by its steps alone, so that a run can be repeated to the bit.
@@ -80,7 +93,7 @@ pub fn build_at(
 /// # Errors
 /// As [`build`].
 pub fn build_untimed(settings: &config::Application) -> io::Result<Box<dyn Application>> {
-    made(settings, StoppedBy::Steps, None)
+    made(settings, StoppedBy::Steps, (None, &|| true))
 }
 
 /// How long a WebAssembly program may run.
@@ -92,10 +105,11 @@ enum StoppedBy {
     Steps,
 }
 
+/// With the priority of a program's process, and whether its start is wanted.
 fn made(
     settings: &config::Application,
     by: StoppedBy,
-    realtime: Option<u8>,
+    start: (Option<u8>, &dyn Fn() -> bool),
 ) -> io::Result<Box<dyn Application>> {
     Ok(match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
@@ -104,7 +118,7 @@ fn made(
             changed_share: synthetic.changed_share,
         })),
         ApplicationKind::Program(program) => {
-            let hosted = hosted(program, by, realtime, settings.period)?;
+            let hosted = hosted(program, by, start, settings.period)?;
             fits(settings, hosted.as_ref())?;
             hosted
         }
@@ -115,13 +129,13 @@ fn made(
 fn hosted(
     program: &config::Program,
     by: StoppedBy,
-    realtime: Option<u8>,
+    start: (Option<u8>, &dyn Fn() -> bool),
     period: Duration,
 ) -> io::Result<Box<dyn Application>> {
     if program.host == ProgramHost::Wasm {
         return wasm(program, by);
     }
-    Ok(Box::new(sidecar(program, realtime, period)?))
+    Ok(Box::new(sidecar(program, start, period)?))
 }
 
 /// Priority of a program in a process of its own, where the data plane has this `priority`.
@@ -134,7 +148,7 @@ pub(super) fn below(priority: Option<u8>) -> Option<u8> {
 /// The program of a user that runs in a process of its own.
 pub(super) fn sidecar(
     program: &config::Program,
-    realtime: Option<u8>,
+    (realtime, wanted): (Option<u8>, &dyn Fn() -> bool),
     period: Duration,
 ) -> io::Result<Sidecar> {
     // A name without a folder would be looked for in PATH.
@@ -164,7 +178,8 @@ pub(super) fn sidecar(
         execute: program.execute_limit,
         ..Default::default()
     };
-    let sidecar = Sidecar::start(&command, shape, limits).map_err(io::Error::other)?;
+    let sidecar = Sidecar::start_while(&command, shape, limits, wanted);
+    let sidecar = sidecar.map_err(io::Error::other)?;
     if let Some(needs) = sidecar.period().filter(|&needs| needs != period) {
         let (needs, period) = (needs.as_millis_f64(), period.as_millis_f64());
         return Err(io::Error::other(format!(
