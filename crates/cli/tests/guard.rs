@@ -145,7 +145,7 @@ fn flood(hosts: &Hosts) {
     assert!(!is_guarded());
 }
 
-/// Two looks; the second one has rates.
+/// Two looks, the first one at once; the second one has rates.
 fn top(file: &str) -> String {
     let arguments = [
         "guard", "top", file, "--every", "0.1", "--count", "2", "--json",
@@ -157,12 +157,17 @@ fn top(file: &str) -> String {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(looks.len(), 2);
+    assert!(looks[0]["interfaces"][0]["flows"][0]["per_s"].is_null());
     assert!(
         looks[1]["interfaces"][0]["flows"][0]["per_s"]["passed"].is_number(),
         "{stdout}"
     );
-    let (words, _, code) = said(&arguments[..7]);
-    assert_eq!(code, Some(0));
+    // Long before the first hour is over.
+    let said = PathBuf::from(format!("{file}.top"));
+    let top = Process::start(&["guard", "top", file, "--every", "3600"], &said);
+    wait_until("the first look", || top.said().contains("setpoints"));
+    let words = top.said();
+    top.interrupt();
     words
 }
 
@@ -172,6 +177,15 @@ fn a_killed_guard_leaves_nothing_and_a_second_one_is_refused() {
             let folder = Folder::new(FILE);
             let guard = folder.run();
             assert!(is_guarded());
+            // Its file is right, and it runs here.
+            let check = ["guard", "check", &folder.file(), "--json"];
+            let (told, code) = json(&check, "bumpless.guard.check/1");
+            assert_eq!(
+                (&told["runs_here"], code),
+                (&true.into(), Some(0)),
+                "{told}"
+            );
+            assert_eq!(told["running"], guard.pid());
             let (_, again, code) = said(&["guard", "run", &folder.file()]);
             assert_eq!(code, Some(1));
             assert!(
@@ -180,6 +194,9 @@ fn a_killed_guard_leaves_nothing_and_a_second_one_is_refused() {
             );
             // With another socket it is another user of the interface.
             let other = Folder::new(FILE);
+            let check = ["guard", "check", &other.file(), "--json"];
+            let (told, code) = json(&check, "bumpless.guard.check/1");
+            assert_eq!((&told["running"], code), (&Value::Null, Some(1)), "{told}");
             let (_, other, code) = said(&["guard", "run", &other.file()]);
             assert_eq!(code, Some(1));
             for part in [

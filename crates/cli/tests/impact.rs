@@ -35,6 +35,28 @@ fn a_run_says_what_became_of_each_packet_and_the_same_twice() {
 }
 
 #[test]
+fn long_runs_say_how_far_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = folder.path().join("said");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    let mut run = command
+        .args(["impact", "--seconds", "3600", "--rate", "90000"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::fs::File::create(&said).expect("a file"))
+        .spawn()
+        .expect("the binary runs");
+    let began = std::time::Instant::now();
+    let mut text = String::new();
+    while !text.contains("left") && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        text = std::fs::read_to_string(&said).expect("it is read");
+    }
+    run.kill().expect("it runs still");
+    run.wait().expect("it ends");
+    assert!(text.contains("of 3600, "), "{text}");
+}
+
+#[test]
 fn random_loads_find_slack_in_time_and_never_behind_queue() {
     let tried = json(&["--patterns", "20"]);
     assert_eq!(

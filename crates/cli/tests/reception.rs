@@ -18,6 +18,7 @@ use placement::{
 use registration::{
     a_program_registers_with_a_nodes_guard_until_it_ends,
     nobody_registers_a_nodes_own_port_or_more_than_may_be,
+    what_is_registered_stays_through_a_change_of_the_applications,
 };
 use serde_json::Value;
 use support::hosts::{Hosts, pair_on_hosts, with_hosts};
@@ -36,6 +37,7 @@ bumpless_testing::tests!(
     check_tells_of_this_computers_interfaces_and_advises,
     a_program_registers_with_a_nodes_guard_until_it_ends,
     nobody_registers_a_nodes_own_port_or_more_than_may_be,
+    what_is_registered_stays_through_a_change_of_the_applications,
 );
 
 /// Packets of each kind to each node on each network.

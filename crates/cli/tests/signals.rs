@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -77,6 +78,72 @@ fn signals_without_a_meaning_do_nothing() {
         let status = process.wait();
         assert!(status.success(), "{status:?}");
     }
+}
+
+/// Whether a process has started another one.
+fn has_child(process: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    tasks.into_iter().flatten().flatten().any(|task| {
+        let children = std::fs::read_to_string(task.path().join("children"));
+        children.is_ok_and(|children| !children.is_empty())
+    })
+}
+
+#[test]
+fn a_node_that_is_told_to_end_while_a_program_begins_ends_in_order() {
+    let mut plan = Plan::pair(2);
+    plan.applications.push(
+        "[[application]]\nname = \"never\"\ngroup = \"tank\"\nkind = \"process\"\nchannel = 1\n\
+         period_ms = 50\nfile = \"never\"\nstate_max = 64\n"
+            .to_owned(),
+    );
+    let mut site = Site::new(plan);
+    let (file, begun) = (site.path("never"), site.path("begun"));
+    let script = format!(
+        "#!/bin/sh\nsleep 4\ntouch {}\nexec sleep 1000\n",
+        begun.display()
+    );
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    site.start("left");
+    let node = site.take("left");
+    wait_until("its program", || has_child(node.pid()));
+    node.signal(libc::SIGINT);
+    let status = node.wait();
+    assert!(status.success(), "{status:?}");
+    // It was not waited for as long as it may take to begin, 5 s.
+    assert!(!begun.exists());
+}
+
+/// Whether a process has a handler for a signal.
+fn is_caught(process: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[test]
+fn signals_to_a_whole_service_do_not_end_who_puts_back_what_a_node_has_changed() {
+    let mut command = Command::new(BUMPLESS);
+    command
+        .args(["guard", "restore", "--when-input-ends"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut keeper = command.spawn().unwrap();
+    let signals = [libc::SIGTERM, libc::SIGINT];
+    wait_until("it catches them", || {
+        signals.iter().all(|&it| is_caught(keeper.id(), it))
+    });
+    for signal in signals {
+        // SAFETY: kill() takes integers; the child has not been waited for, so its number is its own.
+        assert_eq!(unsafe { libc::kill(keeper.id() as libc::pid_t, signal) }, 0);
+    }
+    // As if its node had been killed.
+    drop(keeper.stdin.take());
+    let status = keeper.wait().unwrap();
+    assert!(status.code().is_some(), "{status:?}");
 }
 
 #[test]

@@ -57,6 +57,11 @@ fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
 
 /// The guard that runs on this host with `file`.
 fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
-    let socket = socket_path(&load(file, as_json)?, folder_of(Some(file)));
-    Ok(Local::new(file, socket, "guard", "bumpless guard run"))
+    Ok(local(&load(file, as_json)?, file))
+}
+
+/// The same, where that file says `config`.
+fn local(config: &Config, file: &Path) -> Local {
+    let socket = socket_path(config, folder_of(Some(file)));
+    Local::new(file, socket, "guard", "bumpless guard run")
 }

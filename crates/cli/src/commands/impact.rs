@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
+use bumpless_bench::run::progress::{ProgressLine, left};
 use bumpless_guard::mitigation::SlackSettings;
 use bumpless_impact::load::{Load, Shape, Stretch};
 use bumpless_impact::machine::{ESP32, MACHINES, Machine};
@@ -253,6 +253,15 @@ fn draw(file: &Path, as_json: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Of what takes longer than a moment.
+fn progress_line() -> ProgressLine {
+    let seconds = std::time::Duration::from_secs;
+    ProgressLine::new(
+        std::time::Duration::from_millis(500),
+        (seconds(2), seconds(10)),
+    )
+}
+
 /// What a policy did under all patterns.
 #[derive(Default)]
 struct Sum {
@@ -276,7 +285,7 @@ impl Sum {
 fn try_patterns(count: u64, seed: u64, as_json: bool) -> Outcome {
     let mut sums: [Sum; 6] = Default::default();
     let mut broken = Vec::new();
-    let mut line = ProgressLine::new(std::time::Duration::from_millis(500), (NEVER, NEVER));
+    let mut line = progress_line();
     for at in 0..count {
         line.show(|spent| {
             let rest = spent.as_secs_f64() * (count as f64 / at.max(1) as f64 - 1.0);
@@ -327,6 +336,21 @@ fn try_patterns(count: u64, seed: u64, as_json: bool) -> Outcome {
     Ok(ExitCode::from(u8::from(!broken.is_empty())))
 }
 
+/// What becomes of so many seconds.
+fn run_through(mut processor: Processor, seconds: u64) -> Tally {
+    let mut line = progress_line();
+    let parts = seconds * 10;
+    for part in 1..=parts {
+        processor.run_until(Instant::ZERO + Duration::from_millis(part * 100));
+        line.show(|spent| {
+            let rest = spent.as_secs_f64() * (parts as f64 / part as f64 - 1.0);
+            format!("second {} of {seconds}, {}", part / 10, left(rest))
+        });
+    }
+    line.end();
+    processor.tally_with_open_job()
+}
+
 impl Model {
     fn run(self, seed: u64, as_json: bool) -> Outcome {
         self.check()?;
@@ -373,9 +397,7 @@ impl Model {
             mitigation: self.policy.build(settings),
             seed,
         };
-        let mut processor = Processor::new(setup, load);
-        processor.run_until(Instant::ZERO + Duration::from_secs(self.seconds));
-        let tally = processor.tally_with_open_job();
+        let tally = run_through(Processor::new(setup, load), self.seconds);
         match as_json {
             true => output::print_line(self.json(&tally, queue, &name)),
             false => show(&tally, &name, self.seconds),

@@ -24,7 +24,7 @@ use crate::output::Outcome;
 /// Build a PLC program, test whether a program can be made redundant, tell what it is or what its next version makes of its state, or let one go on that is stopped
 ///
 /// `build` takes a PLC's generated C, `test` programs in processes of their own (spec/sidecar.md) and WebAssembly modules
-/// that export `cycle` (spec/program.md), `show` modules, `compare` two versions of any; `resume` asks a running primary. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
+/// that export `cycle` (spec/program.md), `show` modules, `compare` two versions of any; `resume` asks a running primary. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage, 130 a test that was ended early.
 #[derive(Debug, Args)]
 pub struct Program {
     #[command(subcommand)]

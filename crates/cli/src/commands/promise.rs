@@ -151,8 +151,12 @@ impl Promise {
             (None, true) => "no promise was broken until it was interrupted",
             (None, false) => "no promise is broken",
         };
+        let flooded = match self.floods {
+            true => format!(", {} of these flooded", done.tally.flooded),
+            false => String::new(),
+        };
         output::print_line(format_args!(
-            "{} sets, {} states of admitted ones, {wall:.1} s: {verdict}",
+            "{} sets, {} states of admitted ones{flooded}, {wall:.1} s: {verdict}",
             all.sets, done.tally.states
         ));
     }

@@ -250,6 +250,34 @@ fn refusals(hosts: &Hosts) {
     wait_until("the end with the guard", || !registered[1].holds());
 }
 
+/// A folder of the socket that is not there is made so that the group may enter it, and no group that is not there is taken.
+fn in_a_folder_that_is_made(folder: &Folder, program: &Path) {
+    let text = fs::read_to_string(folder.file()).unwrap();
+    let moved = text.replace("programs.sock", "new/one/programs.sock");
+    fs::write(folder.file(), &moved).unwrap();
+    let guard = folder.run();
+    let mut command = Command::new(program);
+    let said_of_it = folder.path("said-moved");
+    let out = fs::File::create(&said_of_it).unwrap();
+    command
+        .args(["4722", "20"])
+        .arg(folder.path("new/one/programs.sock"));
+    command
+        .stdout(out.try_clone().unwrap())
+        .stderr(out)
+        .uid(NOBODY)
+        .gid(GROUP);
+    let member = Process::spawn(command, &said_of_it);
+    wait_until("the registration", || member.said().contains("registered"));
+    guard.interrupt();
+    member.kill();
+    let nobodys = moved.replace(&GROUP.to_string(), "no-such-group");
+    fs::write(folder.file(), nobodys).unwrap();
+    let (told, _, code) = said(&["guard", "check", &folder.file()]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("no group 'no-such-group'"), "{told}");
+}
+
 /// What status calls this process.
 fn this_program() -> String {
     let name = fs::read_to_string("/proc/self/comm").unwrap();
@@ -262,8 +290,17 @@ pub fn who_is_not_in_the_group_may_not_register_and_without_one_nobody_may() {
 
 fn access() {
     let folder = folder(&GROUP.to_string());
-    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let program = receiver(&folder);
+    // A folder that is its user's alone.
+    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o700)).unwrap();
+    for command in ["check", "run"] {
+        let (told, errors, code) = said(&["guard", command, &folder.file()]);
+        assert_eq!(code, Some(1), "{told}{errors}");
+        for part in [&format!("members of group {GROUP}"), "chmod g+x"] {
+            assert!(format!("{told}{errors}").contains(part), "{told}{errors}");
+        }
+    }
+    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let guard = folder.run();
     let stranger = receive(&program, &folder, "4720", Some((NOBODY, NOBODY)));
     wait_until("the refusal", || {
@@ -276,6 +313,7 @@ fn access() {
     assert_eq!(flow["program"]["user"], NOBODY);
     guard.interrupt();
     member.kill();
+    in_a_folder_that_is_made(&folder, &program);
 
     let mut file = fs::File::create(folder.file()).unwrap();
     file.write_all(FILE.as_bytes()).unwrap();

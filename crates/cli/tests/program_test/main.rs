@@ -302,7 +302,59 @@ fn a_plc_program_is_known_as_one_and_runs_with_its_own_period() {
     }
 }
 
+/// Whether a process handles SIGINT.
+fn is_handled(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap_or(0) & 2 != 0)
+}
+
+/// A program that a process has started.
+fn program_of(process: u32) -> Option<u32> {
+    // The instance that is measured belongs to a thread that looks after it.
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    tasks.flatten().find_map(|task| {
+        let children = fs::read_to_string(task.path().join("children")).ok()?;
+        children.split_whitespace().next()?.parse::<u32>().ok()
+    })
+}
+
+fn interrupt(child: &std::process::Child) {
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: it takes two integers, and the process is this test's own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+}
+
+fn ctrl_c_while_a_program_begins_ends_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("never");
+    fs::write(&script, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let child = Command::new(BUMPLESS)
+        .args(["program", "test", "--json"])
+        .arg(&script)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("the program", || {
+        is_handled(child.id()) && program_of(child.id()).is_some()
+    });
+    let program = program_of(child.id()).unwrap();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["schema"], "bumpless.error/1");
+    let words = told["error"].as_str().unwrap();
+    assert!(words.contains("nothing was tested"), "{words}");
+    assert!(!fs::exists(format!("/proc/{program}")).unwrap());
+}
+
 fn ctrl_c_ends_the_test_and_the_programs_that_it_has_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let progress = folder.path().join("progress");
     let mut child = Command::new(BUMPLESS)
         .args([
             "program",
@@ -315,33 +367,16 @@ fn ctrl_c_ends_the_test_and_the_programs_that_it_has_started() {
         ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(fs::File::create(&progress).unwrap())
         .spawn()
         .unwrap();
-    // The instance that is measured belongs to a thread that looks after it.
-    let started = || {
-        let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
-        tasks.flatten().find_map(|task| {
-            let children = fs::read_to_string(task.path().join("children")).ok()?;
-            children.split_whitespace().next()?.parse::<u32>().ok()
-        })
-    };
-    // Once it has signal handlers, its first instance is there; the one that was asked before has gone.
-    let handled = || {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
-        let mask = status.unwrap_or_default();
-        let mask = mask
-            .lines()
-            .find_map(|line| line.strip_prefix("SigCgt:").map(str::to_owned));
-        mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap_or(0) & 2 != 0)
-    };
-    wait_until("an instance of the program", || {
-        handled() && started().is_some()
+    // The one that was asked before has gone by then.
+    wait_until("an instance of the program that runs", || {
+        let said = fs::read_to_string(&progress).unwrap();
+        said.contains("cycle ") && program_of(child.id()).is_some()
     });
-    let program = started();
-    let pid = i32::try_from(child.id()).unwrap();
-    // SAFETY: it takes two integers, and the process is this test's own child, not waited for yet.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    let program = program_of(child.id());
+    interrupt(&child);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130), "{status}");
     let mut told = String::new();
@@ -376,5 +411,6 @@ bumpless_testing::tests![
     what_is_said_of_a_program_and_is_not_so_is_wrong_usage,
     a_script_in_python_needs_no_more_than_its_ending,
     a_plc_program_is_known_as_one_and_runs_with_its_own_period,
+    ctrl_c_while_a_program_begins_ends_both,
     ctrl_c_ends_the_test_and_the_programs_that_it_has_started,
 ];

@@ -44,6 +44,8 @@ use versions::{
 };
 
 const PERIOD_MS: u64 = 50;
+/// What a late program takes to begin: most of what it may.
+const LATE: Duration = Duration::from_secs(3);
 
 state! {
     /// What the program remembers.
@@ -290,6 +292,19 @@ fn a_process_of_its_own_has_a_priority_below_that_of_who_stops_it() {
     });
 }
 
+/// Nobody waits for the data plane until it has begun.
+fn what_a_program_takes_to_begin_is_no_stall_of_its_node() {
+    let mut site = Site::new(plan("process", "arguments = [\"late\"]", ["", ""]));
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.await_primary("left", "tank");
+    let stalls = site.events_of("left", "stall").into_iter();
+    let lengths = stalls.map(|stall| stall["length_us"].as_f64().unwrap());
+    let longest = lengths.fold(0.0, f64::max);
+    assert!(longest < LATE.as_micros() as f64, "{longest} us");
+}
+
 #[cfg(feature = "wasm")]
 fn a_webassembly_program_runs_in_the_simulator_under_faults_and_the_same_to_the_byte() {
     let site = Site::new(plan("wasm", "", ["", ""]));
@@ -331,6 +346,9 @@ fn played() -> Option<ExitCode> {
     if is("ends at once") {
         return Some(ExitCode::FAILURE);
     }
+    if is("late") {
+        thread::sleep(LATE);
+    }
     if is("wider") {
         return Some(run::<Wider>());
     }
@@ -364,6 +382,7 @@ fn main() -> ExitCode {
         a_program_that_is_stopped_on_both_goes_on_when_a_mended_version_is_applied,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
         a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,
+        what_a_program_takes_to_begin_is_no_stall_of_its_node,
         what_cannot_be_simulated_says_so,
     ];
     #[cfg(feature = "wasm")]

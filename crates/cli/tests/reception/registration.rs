@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use super::support::plan::Plan;
+use super::support::process::said;
 use super::support::site::Site;
 use super::support::wait_until;
 
@@ -49,15 +50,17 @@ fn register(site: &Site, port: u16) -> (UdpSocket, Result<Registration, Error>) 
     })
 }
 
-/// Sends `count` datagrams to `port` on network A of `left`; how many `socket` got.
-fn received(site: &Site, socket: &UdpSocket, count: usize) -> usize {
+/// Sends 100 datagrams to `socket`, on network A of `left`.
+fn send(site: &Site, socket: &UdpSocket) {
     let to = socket.local_addr().unwrap();
     site.hosts().at("twin", || {
         let sender = UdpSocket::bind("0.0.0.0:0").unwrap();
-        (0..count).for_each(|_| drop(sender.send_to(&[7; 60], to)));
+        (0..100).for_each(|_| drop(sender.send_to(&[7; 60], to)));
     });
-    // What arrives on a pair of virtual interfaces has arrived when it is sent, or a moment later.
-    std::thread::sleep(Duration::from_millis(100));
+}
+
+/// How many datagrams wait at `socket`.
+fn received(socket: &UdpSocket) -> usize {
     std::iter::from_fn(|| socket.recv(&mut [0; 60]).ok()).count()
 }
 
@@ -65,12 +68,23 @@ fn registered(site: &Site) -> Value {
     site.status("left").unwrap()["reception"]["registration"]["flows"].clone()
 }
 
-/// The flow that this process has registered, on network A.
-fn own_flow(site: &Site) -> Option<Value> {
+/// A flow of `left` on network A.
+fn flow(site: &Site, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
     let status = site.status("left").unwrap();
     let flows = status["reception"]["interfaces"][0]["flows"].as_array();
     let mut flows = flows.cloned().unwrap_or_default().into_iter();
-    flows.find(|it| it["program"]["pid"] == std::process::id())
+    flows.find(wanted)
+}
+
+/// The one that this process has registered.
+fn own_flow(site: &Site) -> Option<Value> {
+    flow(site, |it| it["program"]["pid"] == std::process::id())
+}
+
+/// How many packets of ports that nobody registered were dropped.
+fn dropped(site: &Site) -> u64 {
+    let rest = flow(site, |it| it["name"] == "unregistered").expect("the rest");
+    rest["dropped"]["capacity"].as_u64().unwrap()
 }
 
 pub fn a_program_registers_with_a_nodes_guard_until_it_ends() {
@@ -78,12 +92,22 @@ pub fn a_program_registers_with_a_nodes_guard_until_it_ends() {
         let site = site(hosts);
         let (socket, registration) = register(&site, 4720);
         let registration = registration.expect("a registration");
-        assert_eq!(received(&site, &socket, 100), 100);
+        send(&site, &socket);
+        let mut got = 0;
+        wait_until("all of them", || {
+            got += received(&socket);
+            got == 100
+        });
         let flow = own_flow(&site).expect("its flow");
         assert_eq!(
             (&flow["passed"], &flow["program"]["priority"]),
             (&100.into(), &10.into())
         );
+        // A thousand packets that may come at once are more than the plan reckons with.
+        wait_until("what a flood may do then", || {
+            let weaknesses = site.status("left").unwrap()["weaknesses"].to_string();
+            weaknesses.contains("what programs have registered may come at once")
+        });
         // `right` looks at the same folder, and finds that another guard listens there.
         let weaknesses = site.status("right").unwrap()["weaknesses"].to_string();
         assert!(
@@ -92,11 +116,11 @@ pub fn a_program_registers_with_a_nodes_guard_until_it_ends() {
         );
         drop(registration);
         wait_until("it is taken back", || registered(&site) == 0);
-        let others = received(&site, &socket, 100);
-        assert!(
-            others < 100,
-            "{others} packets of a port that nobody registered"
-        );
+        let before = dropped(&site);
+        wait_until("its port is anybody's", || {
+            send(&site, &socket);
+            dropped(&site) > before
+        });
         assert!(own_flow(&site).is_none());
     });
 }
@@ -125,6 +149,35 @@ pub fn nobody_registers_a_nodes_own_port_or_more_than_may_be() {
             cause == Refusal::Taken && words.contains("strangers at port 4700"),
             "{words}"
         );
+    });
+}
+
+pub fn what_is_registered_stays_through_a_change_of_the_applications() {
+    with_hosts(|hosts| {
+        let site = site(hosts);
+        let (socket, registration) = register(&site, 4720);
+        let registration = registration.expect("a registration");
+        let passed = || own_flow(&site).map(|flow| flow["passed"].as_u64().unwrap());
+        send(&site, &socket);
+        wait_until("its packets", || passed() == Some(100));
+        let next = site.path("next.toml");
+        let plan = site.plan.clone().synthetic("tank", 300_000, 100, "");
+        std::fs::write(&next, plan.text(&site.path(""))).unwrap();
+        let (config, next) = (site.config(), next.display().to_string());
+        let (told, errors, code) = said(&["apply", config.to_str().unwrap(), &next]);
+        assert_eq!(code, Some(0), "{told}{errors}");
+        // Counts begin anew with the budgets of the change.
+        wait_until("the budgets of the change", || passed() == Some(0));
+        assert!(registration.holds());
+        while received(&socket) > 0 {}
+        send(&site, &socket);
+        let mut got = 0;
+        wait_until("all of them", || {
+            got += received(&socket);
+            got == 100 && passed() == Some(100)
+        });
+        drop(registration);
+        wait_until("it is taken back", || own_flow(&site).is_none());
     });
 }
 

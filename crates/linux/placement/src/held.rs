@@ -1,10 +1,15 @@
 //! Changes that last for as long as they are held, and are put back by whoever finds them without their holder.
 
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::{io, thread, time};
+use std::{thread, time};
 
 use bumpless_base::Processors;
+use bumpless_guarded_file::Cause;
 
 use crate::record::{Change, Record, RecordError, names};
 use crate::setting::{Setting, Value};
@@ -14,6 +19,9 @@ use crate::tree::Tree;
 
 /// Where records of changes are. What is in it goes with a restart of the computer, as the changes do.
 pub const FOLDER: &str = "/run/bumpless/placement";
+
+/// What a holder that has put everything back says to its keeper.
+const NOTHING_LEFT: &[u8] = b"nothing left\n";
 
 /// What is wanted of interfaces; what is `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +39,12 @@ impl Wanted {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The priority of threads of the interface's own, if there is something to be set of these.
+    fn of_threads(&self) -> Option<u8> {
+        self.napi_priority
+            .filter(|&priority| priority > 0 || self.interrupts.is_some())
+    }
 }
 
 /// Changes, which are put back when this is dropped.
@@ -45,7 +59,7 @@ pub struct Placement {
 impl Placement {
     /// Has the interfaces of these names be as wanted, as far as the kernel lets it; and what it does not, a sentence each.
     ///
-    /// `keeper` is run beside: it is to call [`restore`] when its input ends. What an earlier holder has left is put back first.
+    /// `keeper` is run beside: it is to ask [`is_left`], and then to call [`restore`]. What an earlier holder has left is put back first.
     pub fn start(
         (tree, folder): (Tree, &Path),
         names: &[String],
@@ -95,12 +109,14 @@ impl Placement {
         self.set_all(name, &mut record, of_files(&self.tree, name, wanted), said);
         // Threads are there once that is set.
         if said.len() == before_threads {
-            self.set_all(
-                name,
-                &mut record,
-                of_threads(&self.tree, name, wanted),
-                said,
-            );
+            let of_threads = of_threads(&self.tree, name, wanted);
+            if let Some(priority) = wanted.of_threads().filter(|_| of_threads.is_empty()) {
+                said.push(format!(
+                    "threads of {name} have no priority {priority}, and no processors of their own: none of them is seen from here \
+                     (`ps -e | grep napi`); run the node where all processes of the computer are seen, or leave `napi_priority` out"
+                ));
+            }
+            self.set_all(name, &mut record, of_threads, said);
         }
         self.records.push(record);
     }
@@ -130,12 +146,16 @@ impl Placement {
 
 impl Drop for Placement {
     fn drop(&mut self) {
+        let mut is_whole = true;
         for mut record in self.records.drain(..) {
             record.put_back(&self.tree);
+            is_whole &= record.is_empty();
             record.close();
         }
         if let Some(mut keeper) = self.keeper.take() {
-            drop(keeper.stdin.take());
+            // It would wait for what other nodes hold.
+            let input = keeper.stdin.take().filter(|_| is_whole);
+            let _ = input.map(|mut input| input.write_all(NOTHING_LEFT));
             let _ = keeper.wait();
         }
     }
@@ -168,6 +188,7 @@ fn refused(name: &str, error: RecordError) -> String {
             "another process on this computer has changed it already; have one of them do it alone"
                 .to_owned()
         }
+        RecordError::NotBelieved(path, cause) => not_believed(&path, &cause),
         RecordError::Io(path, error) => format!(
             "what there was before cannot be written down in {}: {}",
             path.display(),
@@ -175,6 +196,16 @@ fn refused(name: &str, error: RecordError) -> String {
         ),
     };
     format!("where packets of {name} are worked off stays as it is: {why}")
+}
+
+fn not_believed(path: &Path, cause: &Cause) -> String {
+    let then = match cause {
+        Cause::Owner(user) => {
+            format!("run this as user {user}, with the capabilities that its node has")
+        }
+        _ => "remove it, and set by hand what it names".to_owned(),
+    };
+    format!("{} {}: {then}", path.display(), cause.wrong())
 }
 
 fn in_words(error: &io::Error) -> String {
@@ -254,6 +285,16 @@ fn set(
 /// How long a process that ends may hold its record after its other files.
 const ENDING: time::Duration = time::Duration::from_secs(2);
 
+/// For a keeper: waits for the end of its holder, which is that of `input`; whether the holder may have left something to put back.
+pub fn is_left(input: &mut impl Read) -> bool {
+    let mut said = Vec::new();
+    let at_most = NOTHING_LEFT.len() as u64 + 1;
+    // Whatever is said besides, and however it ends: what counts is that it has.
+    let _ = input.by_ref().take(at_most).read_to_end(&mut said);
+    let _ = io::copy(input, &mut io::sink());
+    said != NOTHING_LEFT
+}
+
 /// What was put back of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
@@ -289,6 +330,11 @@ pub fn restore((tree, folder): (&Tree, &Path), is_ending: bool) -> Vec<Restored>
         }
         // Whoever holds it puts it back.
         Err(RecordError::Held) => None,
+        Err(RecordError::NotBelieved(path, cause)) => Some(Restored {
+            interface,
+            put_back: 0,
+            refused: vec![not_believed(&path, &cause)],
+        }),
         Err(RecordError::Io(path, error)) => {
             let words = format!("{} cannot be read: {error}; remove it", path.display());
             Some(Restored {
@@ -299,247 +345,4 @@ pub fn restore((tree, folder): (&Tree, &Path), is_ending: bool) -> Vec<Restored>
         }
     };
     names(folder).into_iter().filter_map(one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::path::PathBuf;
-
-    use tempfile::TempDir;
-
-    use super::*;
-    use crate::survey::survey;
-
-    /// Files of the kernel's as they would be for `lo`, which every network namespace has, with an interrupt and a receive queue.
-    struct Computer(TempDir);
-
-    impl Computer {
-        fn new() -> Self {
-            let computer = Self(tempfile::tempdir().unwrap());
-            for (file, text) in [
-                ("sys/class/net/lo/ifindex", "1"),
-                ("sys/class/net/lo/address", "00:00:00:00:00:00"),
-                ("sys/class/net/lo/threaded", "0"),
-                ("sys/class/net/lo/queues/rx-0/rps_cpus", "00000000"),
-                ("sys/class/net/lo/queues/rx-1/rps_cpus", "00000000"),
-                ("sys/class/net/lo/queues/tx-0/rps_cpus", "00000000"),
-                ("proc/irq/38/smp_affinity_list", "0-1"),
-                ("proc/irq/38/lo-rx-0/spurious", ""),
-                ("proc/irq/39/smp_affinity_list", "0-1"),
-                ("proc/irq/39/other/spurious", ""),
-            ] {
-                computer.put(file, text);
-            }
-            computer
-        }
-
-        fn put(&self, file: &str, text: &str) {
-            let path = self.0.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{text}\n")).unwrap();
-        }
-
-        fn tree(&self) -> Tree {
-            Tree::below(self.0.path())
-        }
-
-        fn records(&self) -> PathBuf {
-            self.0.path().join("records")
-        }
-
-        fn start(&self, keeper: Option<Command>) -> (Placement, Vec<String>) {
-            let with = (self.tree(), &*self.records());
-            Placement::start(with, &["lo".to_owned()], &wanted(), keeper)
-        }
-
-        /// Interrupts, to whom packets are handed on, whether there are threads.
-        fn seen(&self) -> (String, String, bool) {
-            let place = survey(&self.tree(), "lo").place.unwrap();
-            let interrupts = place.interrupts.iter();
-            let interrupts: Vec<_> = interrupts
-                .map(|it| format!("{}: {}", it.number, it.processors))
-                .collect();
-            (
-                interrupts.join(" "),
-                place.rps.to_string(),
-                place.threads.is_some(),
-            )
-        }
-    }
-
-    fn wanted() -> Wanted {
-        Wanted {
-            interrupts: Some(Processors::one(0)),
-            rps: Processors::read_list("0-1"),
-            napi_priority: Some(51),
-        }
-    }
-
-    fn put_back_of_lo(put_back: usize) -> Restored {
-        Restored {
-            interface: "lo".to_owned(),
-            put_back,
-            refused: Vec::new(),
-        }
-    }
-
-    fn before() -> (String, String, bool) {
-        ("38: 0-1".to_owned(), String::new(), false)
-    }
-
-    fn after() -> (String, String, bool) {
-        ("38: 0".to_owned(), "0-1".to_owned(), true)
-    }
-
-    #[test]
-    fn an_interface_is_as_wanted_while_that_is_held_and_then_as_before() {
-        let computer = Computer::new();
-        assert_eq!(computer.seen(), before());
-        let (placement, refused) = computer.start(None);
-        assert_eq!(
-            (computer.seen(), refused, placement.interfaces()),
-            (after(), vec![], 1)
-        );
-        let other = fs::read_to_string(computer.0.path().join("proc/irq/39/smp_affinity_list"));
-        assert_eq!(other.unwrap(), "0-1\n", "an interrupt of another interface");
-        drop(placement);
-        assert_eq!(
-            (computer.seen(), names(&computer.records())),
-            (before(), vec![])
-        );
-    }
-
-    #[test]
-    fn a_second_holder_changes_nothing_and_puts_nothing_back() {
-        let computer = Computer::new();
-        let (first, _) = computer.start(None);
-        let (second, refused) = computer.start(None);
-        assert!(
-            refused.len() == 1 && refused[0].contains("another process"),
-            "{refused:?}"
-        );
-        drop(second);
-        assert_eq!(computer.seen(), after());
-        drop(first);
-        assert_eq!(computer.seen(), before());
-    }
-
-    #[test]
-    fn what_a_holder_that_is_gone_has_changed_is_put_back_and_what_others_changed_since_stays() {
-        let computer = Computer::new();
-        let (tree, folder) = (computer.tree(), computer.records());
-        let crash = || {
-            let mut record = Record::take(&folder, "lo").unwrap();
-            for (setting, value) in of_files(&tree, "lo", &wanted()) {
-                set(&tree, "lo", &mut record, (&setting, value)).unwrap();
-            }
-            assert_eq!(computer.seen(), after());
-        };
-        crash();
-        let done = restore((&tree, &folder), false);
-        assert_eq!(done, [put_back_of_lo(4)]);
-        assert_eq!((computer.seen(), names(&folder)), (before(), vec![]));
-        crash();
-        computer.put("proc/irq/38/smp_affinity_list", "1");
-        assert_eq!(restore((&tree, &folder), false), [put_back_of_lo(3)]);
-        assert_eq!(computer.seen().0, "38: 1");
-        // The next start does it, too, of one that wants nothing changed.
-        computer.put("proc/irq/38/smp_affinity_list", "0-1");
-        crash();
-        let (with, of) = ((computer.tree(), &*folder), ["lo".to_owned()]);
-        let (_, refused) = Placement::start(with, &of, &Wanted::default(), None);
-        assert_eq!(
-            (computer.seen(), refused, names(&folder)),
-            (before(), vec![], vec![])
-        );
-        // And what there was before that is put back at its end.
-        computer.put("proc/irq/38/smp_affinity_list", "0-1");
-        crash();
-        let (placement, refused) = computer.start(None);
-        assert_eq!((computer.seen(), refused), (after(), vec![]));
-        drop(placement);
-        assert_eq!(computer.seen(), before());
-    }
-
-    #[test]
-    fn what_the_kernel_refuses_to_take_back_is_put_back_once_it_does() {
-        let computer = Computer::new();
-        let online = crate::survey::online(&Tree::default());
-        computer.put("proc/irq/38/smp_affinity_list", "1023");
-        let wanted = Wanted {
-            interrupts: Some(online),
-            ..Wanted::default()
-        };
-        let (with, folder) = (computer.tree(), computer.records());
-        let names_of = ["lo".to_owned()];
-        let (placement, _) = Placement::start((with, &folder), &names_of, &wanted, None);
-        // A file that shows the same, and that nobody can write to.
-        let file = computer.0.path().join("proc/irq/38/smp_affinity_list");
-        fs::remove_file(&file).unwrap();
-        std::os::unix::fs::symlink("/sys/devices/system/cpu/online", &file).unwrap();
-        drop(placement);
-        assert_eq!(names(&folder), ["lo"]);
-        let refused = restore((&computer.tree(), &folder), false)
-            .remove(0)
-            .refused;
-        assert!(refused[0].contains("set back to 1023"), "{refused:?}");
-        fs::remove_file(&file).unwrap();
-        computer.put("proc/irq/38/smp_affinity_list", &online.to_string());
-        let done = restore((&computer.tree(), &folder), false);
-        assert_eq!(done, [put_back_of_lo(1)]);
-        assert_eq!(
-            (computer.seen().0, names(&folder)),
-            ("38: 1023".to_owned(), vec![])
-        );
-    }
-
-    #[test]
-    fn whoever_holds_a_change_is_not_disturbed_by_putting_back() {
-        let computer = Computer::new();
-        let (placement, _) = computer.start(None);
-        assert_eq!(restore((&computer.tree(), &computer.records()), false), []);
-        assert_eq!(computer.seen(), after());
-        drop(placement);
-    }
-
-    #[test]
-    fn a_keepers_input_ends_when_everything_is_put_back() {
-        let computer = Computer::new();
-        let seen = computer.0.path().join("seen");
-        let mut keeper = Command::new("sh");
-        let interrupt = computer.0.path().join("proc/irq/38/smp_affinity_list");
-        keeper
-            .args(["-c", "cat > /dev/null; cp \"$0\" \"$1\""])
-            .args([&interrupt, &seen]);
-        let (placement, refused) = computer.start(Some(keeper));
-        assert_eq!((refused, seen.exists()), (vec![], false));
-        drop(placement);
-        assert_eq!(fs::read_to_string(seen).unwrap().trim(), "0-1");
-        let nobody = Command::new(computer.0.path().join("no such program"));
-        let (_, refused) = computer.start(Some(nobody));
-        assert!(refused[0].contains("bumpless guard restore"), "{refused:?}");
-    }
-
-    #[test]
-    fn another_namespaces_files_are_left_alone_and_what_the_kernel_refuses_is_told() {
-        let computer = Computer::new();
-        computer.put("sys/class/net/lo/address", "02:00:00:00:00:01");
-        let (placement, refused) = computer.start(None);
-        assert!(
-            refused[0].contains("another network namespace"),
-            "{refused:?}"
-        );
-        assert_eq!(
-            (placement.interfaces(), names(&computer.records())),
-            (0, vec![])
-        );
-        computer.put("sys/class/net/lo/address", "00:00:00:00:00:00");
-        fs::remove_file(computer.0.path().join("sys/class/net/lo/threaded")).unwrap();
-        let (_placement, refused) = computer.start(None);
-        assert!(
-            refused.len() == 1 && refused[0].contains("threads of its own of lo"),
-            "{refused:?}"
-        );
-    }
 }

@@ -25,7 +25,7 @@ mod tree;
 
 pub use advice::{Advice, Surroundings, Topic, advice};
 pub use device::Ring;
-pub use held::{FOLDER, Placement, Restored, Wanted, restore};
+pub use held::{FOLDER, Placement, Restored, Wanted, is_left, restore};
 pub use survey::{Found, Interrupt, Place, has_irqbalance, online, survey};
 pub use thread::Thread;
 pub use tree::Tree;

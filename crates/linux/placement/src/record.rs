@@ -33,7 +33,9 @@ pub struct Change {
 pub enum RecordError {
     /// Somebody holds it.
     Held,
-    /// The file cannot be made, locked or read, or others could have written it.
+    /// Others could have written the file, or put another one in its place.
+    NotBelieved(PathBuf, Cause),
+    /// The file, or its folder, cannot be made, locked or read.
     Io(PathBuf, io::Error),
 }
 
@@ -58,9 +60,9 @@ impl Record {
     pub fn take(folder: &Path, name: &str) -> Result<Self, RecordError> {
         let path = folder.join(file_name(name));
         let io = |error| RecordError::Io(path.clone(), error);
-        make(folder).map_err(io)?;
+        make(folder)?;
         loop {
-            let mut file = open(&path).map_err(io)?;
+            let mut file = open(&path)?;
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => return Err(RecordError::Held),
                 Err(TryLockError::Error(error)) => return Err(io(error)),
@@ -166,23 +168,28 @@ fn identity(name: &str) -> String {
     format!("interface {number} {}", address.as_deref().unwrap_or("-"))
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+fn make(folder: &Path) -> Result<(), RecordError> {
+    let io = |error| RecordError::Io(folder.to_owned(), error);
     let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o755).create(folder)?;
-    believed(Guard::Unchanged.check(&fs::metadata(folder)?))
+    builder.recursive(true).mode(0o755);
+    builder.create(folder).map_err(io)?;
+    believed(folder, &fs::metadata(folder).map_err(io)?)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> Result<File, RecordError> {
+    let io = |error| RecordError::Io(path.to_owned(), error);
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o644);
-    let file = options.custom_flags(libc::O_NOFOLLOW).open(path)?;
-    believed(Guard::Unchanged.check(&file.metadata()?))?;
+    let file = options.custom_flags(libc::O_NOFOLLOW).open(path);
+    let file = file.map_err(io)?;
+    believed(path, &file.metadata().map_err(io)?)?;
     Ok(file)
 }
 
 /// What others could have written is not believed.
-fn believed(checked: Result<(), Cause>) -> io::Result<()> {
-    checked.map_err(|cause| io::Error::other(cause.wrong()))
+fn believed(path: &Path, metadata: &fs::Metadata) -> Result<(), RecordError> {
+    let checked = Guard::Unchanged.check(metadata);
+    checked.map_err(|cause| RecordError::NotBelieved(path.to_owned(), cause))
 }
 
 /// What a record has, and whether it is of this very interface. A line that its writer could not finish is of a change that was not made.
@@ -290,7 +297,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(matches!(
             Record::take(folder.path(), "lo"),
-            Err(RecordError::Io(..))
+            Err(RecordError::NotBelieved(..))
         ));
         assert_eq!(change("queue ../rx-0 0 1"), None);
         assert_eq!(change("queue rx-0/../../x 0 1"), None);

@@ -19,6 +19,9 @@ pub struct Thread {
     pub processors: Processors,
 }
 
+/// Bytes of a thread's name that kernels before 5.17 keep (TASK_COMM_LEN less the zero at its end).
+const CUT: usize = 15;
+
 /// Threads of the interface with this name. The kernel names them after it, so that an interface of the same name in another network
 /// namespace shares them.
 pub fn of_interface(tree: &Tree, name: &str) -> Vec<Thread> {
@@ -28,16 +31,21 @@ pub fn of_interface(tree: &Tree, name: &str) -> Vec<Thread> {
     let mut threads: Vec<_> = numbers
         .filter(|number| {
             let name = fs::read_to_string(tree.of_process(*number).join("comm"));
-            // An interface may be called as another one and more: `eth0` and `eth0-1`.
-            let end = name
-                .ok()
-                .and_then(|name| Some(name.trim().strip_prefix(&begins)?.to_owned()));
-            end.is_some_and(|end| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit()))
+            name.is_ok_and(|name| is_of(name.trim(), &begins))
         })
         .filter_map(|number| read(&tree.of_process(number), number))
         .collect();
     threads.sort_by_key(|thread| thread.number);
     threads
+}
+
+/// Whether the thread of this name is one of the interface whose threads' names begin so.
+fn is_of(name: &str, begins: &str) -> bool {
+    // An interface may be called as another one and more: `eth0` and `eth0-1`.
+    let end = name.strip_prefix(begins);
+    end.is_some_and(|end| {
+        (!end.is_empty() || name.len() == CUT) && end.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 fn read(folder: &Path, number: u32) -> Option<Thread> {
@@ -127,5 +135,23 @@ mod tests {
         };
         assert_eq!(of_interface(&tree, "eth0"), [thread(5), thread(7)]);
         assert_eq!(of_interface(&tree, "eth"), []);
+    }
+
+    #[test]
+    fn a_thread_whose_name_an_older_kernel_has_cut_is_its_interfaces() {
+        let begins = |name: &str| format!("napi/{name}-");
+        let cut = |name: &str| name[..CUT].to_owned();
+        for name in ["enp0s31f6", "enp0s3f6", "ens1"] {
+            let whole = format!("napi/{name}-8193");
+            assert!(is_of(&whole, &begins(name)), "{whole}");
+            let kept = &whole[..whole.len().min(CUT)];
+            assert!(is_of(kept, &begins(name)), "{kept}");
+        }
+        // Of which of two interfaces it is, nobody can tell: `enp0s31f6np0` and `enp0s31f6np1`.
+        assert!(!is_of(
+            &cut("napi/enp0s31f6np0-8193"),
+            &begins("enp0s31f6np0")
+        ));
+        assert!(!is_of("napi/eth0-", &begins("eth0")));
     }
 }

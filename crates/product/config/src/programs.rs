@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use bumpless_base::Duration;
 
+/// Longest file of a program, bytes.
+pub const PROGRAM_MAX: u64 = 256 << 20;
+
 /// A program of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bumpless_config::reading::Reader;
 use bumpless_config::{Problem, Registration, read_configuration};
-use bumpless_guard::Setup;
+use bumpless_guard::{Rate, Setup};
 use bumpless_plan::reception::cost::{Budgets, Costs, Load};
 use bumpless_reception::{NamedFlow, Rest, rates, setup};
 
@@ -82,7 +82,13 @@ impl Config {
 
     /// What the file's budgets cost on all interfaces together.
     pub fn cost(&self) -> Load {
-        let (from_anywhere, from_known) = rates(&self.flows);
+        self.cost_with(&[])
+    }
+
+    /// The same with what programs have registered.
+    pub fn cost_with(&self, registered: &[Rate]) -> Load {
+        let (mut from_anywhere, from_known) = rates(&self.flows);
+        from_anywhere.extend(registered);
         let budgets = Budgets {
             interfaces: self.host.interfaces.len(),
             from_known: &from_known,

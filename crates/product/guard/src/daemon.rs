@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use bumpless_node::control::{ControlServer, Handler, refusal};
 use bumpless_node::reception::programs::{self, Programs};
 use bumpless_node::{InstanceLock, LockError, key_file};
-use bumpless_reception::{StartError, survey};
+use bumpless_reception::{AttachError, StartError, survey};
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -84,9 +84,28 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// Everything that would keep a start from being whole on this host. Nothing is attached.
-pub fn check_host(config: &Config) -> Vec<StartError> {
-    survey(&config.setup(), &config.host.interfaces)
+/// Everything that would keep a start from being whole on this host, but for a guard that runs already as process `running`. Nothing
+/// is attached.
+pub fn check_host(config: &Config, running: Option<u32>) -> Vec<StartError> {
+    let mut errors = survey(&config.setup(), &config.host.interfaces);
+    errors.retain(|error| match error {
+        StartError::Attach(_, AttachError::Occupied(Some(who))) => {
+            let mut processes = who.processes.iter();
+            !processes.any(|(process, _)| Some(*process) == running)
+        }
+        _ => true,
+    });
+    errors
+}
+
+/// What would keep programs from registering with a guard that runs with the file at `file`.
+pub fn check_registration(config: &Config, file: &Path) -> Option<RunError> {
+    let asked = config.registration.as_ref()?;
+    let at = programs::socket_path(asked, key_file::folder_of(Some(file)));
+    let obstacle = programs::obstacle(&at, &asked.group);
+    obstacle
+        .err()
+        .map(|error| RunError::Registration(at, error))
 }
 
 /// Guards the host with the file at `file`, whose content is `config`, until it is told to stop.
@@ -102,7 +121,7 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
     let at = asked.map_or_else(PathBuf::new, |it| programs::socket_path(it, folder));
     let shared = Shared::start(config.clone(), at.clone()).map_err(|errors| {
         // Rights are asked for first; what else is wrong is to be told, too.
-        let all = check_host(&config);
+        let all = check_host(&config, None);
         RunError::Reception(if all.is_empty() { errors } else { all })
     })?;
     let shared = Arc::new(shared);

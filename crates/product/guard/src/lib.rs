@@ -14,5 +14,5 @@ mod event;
 mod request;
 
 pub use config::{Config, Host, sample};
-pub use daemon::{Options, RunError, check_host, flows_in_words, run};
+pub use daemon::{Options, RunError, check_host, check_registration, flows_in_words, run};
 pub use request::{Request, socket_path};

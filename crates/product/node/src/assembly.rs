@@ -6,6 +6,7 @@ mod sessions;
 mod shared;
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -125,10 +126,15 @@ fn start_threads(
         keeping,
         guards: guards.clone(),
         field: FieldIdentity::new((config, &wiring.names.node), folder, field_boards),
+        stop: Arc::clone(&options.stop),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
-    let running = start_applications(config, wiring, &parts, common, ends)?;
+    let running = match start_applications(config, wiring, &parts, common, ends) {
+        // Told to end while a program began: nothing has begun that would have to be handed over.
+        Err(_) if options.stop.load(Ordering::Acquire) => return Ok(()),
+        running => running?,
+    };
     let tools = shared.tools((store, folder), running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)

@@ -3,6 +3,7 @@
 
 mod access;
 mod client;
+mod entry;
 mod holder;
 mod server;
 
@@ -14,7 +15,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub(crate) use self::access::group;
 pub use self::client::{Station, request, request_of};
+pub(crate) use self::entry::{folder_of, lets_in, make_for};
 pub use self::server::{CALLERS_MAX, ControlServer, put_socket};
 
 /// What can be asked of a running node.

@@ -1,6 +1,8 @@
 //! From an application's settings to what runs it.
 
-use std::io;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
 
 use bumpless_base::{Duration, NodeId};
 use bumpless_config::{
@@ -70,7 +72,20 @@ pub fn build_at(
     settings: &config::Application,
     priority: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
-    made(settings, StoppedBy::ClockAndSteps, below(priority))
+    build_while(settings, priority, &|| true)
+}
+
+/// The same, given up where nobody waits for the start of a program any more.
+///
+/// # Errors
+/// As [`build`]; it is not wanted any more.
+pub fn build_while(
+    settings: &config::Application,
+    priority: Option<u8>,
+    wanted: &dyn Fn() -> bool,
+) -> io::Result<Box<dyn Application>> {
+    let by = StoppedBy::ClockAndSteps;
+    made(settings, by, (below(priority), wanted))
 }
 
 /// The same, where a WebAssembly program is stopped by its steps alone, so that a run can be repeated to the bit.
@@ -78,7 +93,7 @@ pub fn build_at(
 /// # Errors
 /// As [`build`].
 pub fn build_untimed(settings: &config::Application) -> io::Result<Box<dyn Application>> {
-    made(settings, StoppedBy::Steps, None)
+    made(settings, StoppedBy::Steps, (None, &|| true))
 }
 
 /// How long a WebAssembly program may run.
@@ -90,10 +105,11 @@ enum StoppedBy {
     Steps,
 }
 
+/// With the priority of a program's process, and whether its start is wanted.
 fn made(
     settings: &config::Application,
     by: StoppedBy,
-    realtime: Option<u8>,
+    start: (Option<u8>, &dyn Fn() -> bool),
 ) -> io::Result<Box<dyn Application>> {
     Ok(match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
@@ -102,7 +118,7 @@ fn made(
             changed_share: synthetic.changed_share,
         })),
         ApplicationKind::Program(program) => {
-            let hosted = hosted(program, by, realtime, settings.period)?;
+            let hosted = hosted(program, by, start, settings.period)?;
             fits(settings, hosted.as_ref())?;
             hosted
         }
@@ -113,13 +129,13 @@ fn made(
 fn hosted(
     program: &config::Program,
     by: StoppedBy,
-    realtime: Option<u8>,
+    start: (Option<u8>, &dyn Fn() -> bool),
     period: Duration,
 ) -> io::Result<Box<dyn Application>> {
     if program.host == ProgramHost::Wasm {
         return wasm(program, by);
     }
-    Ok(Box::new(sidecar(program, realtime, period)?))
+    Ok(Box::new(sidecar(program, start, period)?))
 }
 
 /// Priority of a program in a process of its own, where the data plane has this `priority`.
@@ -132,7 +148,7 @@ pub(super) fn below(priority: Option<u8>) -> Option<u8> {
 /// The program of a user that runs in a process of its own.
 pub(super) fn sidecar(
     program: &config::Program,
-    realtime: Option<u8>,
+    (realtime, wanted): (Option<u8>, &dyn Fn() -> bool),
     period: Duration,
 ) -> io::Result<Sidecar> {
     // A name without a folder would be looked for in PATH.
@@ -162,7 +178,8 @@ pub(super) fn sidecar(
         execute: program.execute_limit,
         ..Default::default()
     };
-    let sidecar = Sidecar::start(&command, shape, limits).map_err(io::Error::other)?;
+    let sidecar = Sidecar::start_while(&command, shape, limits, wanted);
+    let sidecar = sidecar.map_err(io::Error::other)?;
     if let Some(needs) = sidecar.period().filter(|&needs| needs != period) {
         let (needs, period) = (needs.as_millis_f64(), period.as_millis_f64());
         return Err(io::Error::other(format!(
@@ -216,7 +233,7 @@ pub fn retains_in_memory_alone(settings: &config::Application) -> Option<Weaknes
 /// # Errors
 /// It cannot be read, or is another one by now.
 pub(super) fn file_of(program: &config::Program) -> io::Result<Vec<u8>> {
-    let bytes = std::fs::read(&program.file).map_err(|error| {
+    let bytes = read(&program.file).map_err(|error| {
         io::Error::new(error.kind(), format!("{}: {error}", program.file.display()))
     })?;
     if Hash::of(&bytes) != Hash(program.sha256) {
@@ -225,6 +242,20 @@ pub(super) fn file_of(program: &config::Program) -> io::Result<Vec<u8>> {
             program.file.display()
         )));
     }
+    Ok(bytes)
+}
+
+/// What the regular file at `path` has, of which nobody waits for the end: what is longer than any program is another file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a pipe waits for its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other(
+            "it is no regular file any more; put the program back",
+        ));
+    }
+    let mut bytes = Vec::new();
+    let mut file = fs::File::open(path)?.take(config::PROGRAM_MAX + 1);
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -20,7 +20,7 @@ use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::persist::Keeping;
-use crate::program::build_at;
+use crate::program::build_while;
 use crate::state_security::StateGuards;
 use crate::succession::{self, Version};
 
@@ -46,6 +46,8 @@ pub struct Common {
     pub guards: StateGuards,
     /// What it shows to field devices.
     pub field: FieldIdentity,
+    /// Set where the node is to end: a program that begins is not waited for then.
+    pub stop: Arc<AtomicBool>,
 }
 
 struct RunningApplication {
@@ -91,7 +93,8 @@ impl Running {
         } = shared;
         let stop = Arc::new(AtomicBool::new(false));
         let tuning = Arc::new(TuningSlots::default());
-        let application = build_at(settings, self.common.priority)?;
+        let wanted = || !self.common.stop.load(Ordering::Acquire);
+        let application = build_while(settings, self.common.priority, &wanted)?;
         let version = Version::of(settings, application.as_ref());
         let keeping = self.common.keeping.as_ref();
         let keeper =

@@ -49,7 +49,7 @@ fn attempt(
     if is.host == ProgramHost::Wasm {
         return module(settings, (was, is), before, state);
     }
-    let next = sidecar(is, below(priority), settings.period).map_err(not_started)?;
+    let next = sidecar(is, (below(priority), &|| true), settings.period).map_err(not_started)?;
     fits(settings, &next).map_err(|error| no_room(&error))?;
     let owner = before.owner.unwrap_or_default();
     if next.owner() == owner {

@@ -128,8 +128,12 @@ impl Hash {
     /// Of the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It is no regular file, or cannot be read.
     pub fn of_file(path: &Path) -> io::Result<Self> {
+        // Before it is opened: a pipe would be waited for, and a device has no end.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let (mut file, mut context) = (File::open(path)?, Context::new(&SHA256));
         let mut part = [0; 65536];
         loop {
@@ -184,5 +188,13 @@ mod tests {
         assert_eq!(Hash::parse(known), Some(Hash::of(b"abc")));
         assert_eq!(Hash::parse(&known[1..]), None);
         assert_eq!(Hash::parse(&known.replace('b', "+")), None);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_has_no_hash_and_is_not_read() {
+        for path in ["/dev/zero", "/"] {
+            let refused = Hash::of_file(Path::new(path)).unwrap_err();
+            assert!(refused.to_string().contains("regular file"), "{refused}");
+        }
     }
 }

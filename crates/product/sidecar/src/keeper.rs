@@ -49,6 +49,8 @@ pub(crate) struct Keeper {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Between two looks at whether a start is still wanted.
+const LOOK: StdDuration = StdDuration::from_millis(20);
 /// How long a program gets to leave by itself.
 const LEAVING: StdDuration = StdDuration::from_millis(100);
 /// How long clearing away is waited for. A process that the kernel does not let die is left to it.
@@ -73,15 +75,13 @@ impl Keeper {
         })
     }
 
-    /// Waits for what comes of the first start.
-    pub fn first(&self) -> Result<Ready, StartCause> {
-        let open = |board: &mut Board| board.ready.is_none() && board.cause.is_none();
-        let board = self.common.board();
-        let mut board = self
-            .common
-            .changed
-            .wait_while(board, open)
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Waits for what comes of the first start, for as long as that is wanted.
+    pub fn first(&self, wanted: &dyn Fn() -> bool) -> Result<Ready, StartCause> {
+        let mut board = self.common.board();
+        while board.ready.is_none() && board.cause.is_none() && wanted() {
+            let waited = self.common.changed.wait_timeout(board, LOOK);
+            board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
         match board.ready.take() {
             Some(ready) => Ok(ready),
             None => Err(board.cause.take().unwrap_or(StartCause::Unwanted)),

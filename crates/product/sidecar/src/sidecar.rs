@@ -67,6 +67,19 @@ impl Sidecar {
     /// # Errors
     /// It does not start, is not ready in time, or does not fit `shape`.
     pub fn start(command: &Command, shape: Shape, limits: Limits) -> Result<Self, StartFault> {
+        Self::start_while(command, shape, limits, &|| true)
+    }
+
+    /// The same, given up when it is not wanted any more.
+    ///
+    /// # Errors
+    /// As [`Sidecar::start`]; it is not wanted any more.
+    pub fn start_while(
+        command: &Command,
+        shape: Shape,
+        limits: Limits,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Self, StartFault> {
         let name = command.name();
         let fault = |cause| StartFault {
             program: name.clone(),
@@ -74,7 +87,7 @@ impl Sidecar {
         };
         let mut keeper = Keeper::begin(command.clone(), shape, limits)
             .map_err(|error| fault(StartCause::Thread(error)))?;
-        let ready = match keeper.first() {
+        let ready = match keeper.first(wanted) {
             Ok(ready) => ready,
             Err(cause) => {
                 keeper.end(|| ());

@@ -4,7 +4,7 @@ use bumpless_base::{Duration, Instant};
 use bumpless_impact::load::{Load, Shape, Stretch};
 use bumpless_impact::machine::ESP32;
 use bumpless_impact::patterns::{Round, Trial, pattern};
-use bumpless_impact::policy::Policy;
+use bumpless_impact::policy::{Order, Policy};
 use bumpless_impact::processor::Tally;
 
 /// `bumpless impact --patterns 1000` tries more.
@@ -73,5 +73,39 @@ fn without_packets_nobody_is_late_and_without_a_policy_interrupts_take_their_sha
         assert_eq!((tally.late, tally.missed), (0, 0));
         let measured = tally.interrupt_time.as_secs_f64();
         assert!((measured - share).abs() < 1e-3, "{measured}");
+    }
+}
+
+/// A command that says how far it is lets time pass in pieces.
+#[test]
+fn time_that_passes_in_pieces_brings_what_it_brings_at_once() {
+    let orders = [
+        Order::CriticalFirst,
+        Order::Equal,
+        Order::Sliced,
+        Order::DriverFirst,
+    ];
+    for (seed, policy) in (0..).zip(Policy::ALL) {
+        for order in orders {
+            let trial = Trial {
+                order,
+                ..Trial::of(ESP32, policy)
+            };
+            let stretches = pattern(seed);
+            let begin = || trial.processor(Load::new(stretches.clone(), 60, seed));
+            let end = |millis| Instant::ZERO + Duration::from_millis(millis);
+            let whole = begin().run_until(end(1000));
+            let mut processor = begin();
+            // Odd ones, so that pieces end amid everything.
+            for piece in (7..1000).step_by(13) {
+                processor.run_until(end(piece));
+            }
+            assert_eq!(
+                processor.run_until(end(1000)),
+                whole,
+                "{policy:?}, {order:?}"
+            );
+            assert!(whole.jobs > 0, "{whole:?}");
+        }
     }
 }

@@ -1,12 +1,20 @@
 //! Kept promise: what the plan says of drawn channel sets, judged by the shipped cores (`spec/plan.md`).
 
-use bumpless_sim::promise::{Tally, Told, Verdict, judge, judge_flooded};
+use bumpless_sim::promise::{Judged, Tally, Told, Verdict, judge, judge_flooded};
 
 fn tally(seeds: impl IntoIterator<Item = u64>, told: Told, search: bool) -> (Tally, Vec<String>) {
+    tally_of(seeds.into_iter().map(|seed| judge(seed, told, search)))
+}
+
+/// The same under floods.
+fn flooded(seeds: impl IntoIterator<Item = u64>, told: Told) -> (Tally, Vec<String>) {
+    tally_of(seeds.into_iter().map(|seed| judge_flooded(seed, told)))
+}
+
+fn tally_of(all: impl Iterator<Item = Judged>) -> (Tally, Vec<String>) {
     let mut tally = Tally::default();
     let mut broken = Vec::new();
-    for seed in seeds {
-        let judged = judge(seed, told, search);
+    for judged in all {
         if let Verdict::Admitted {
             broken: Some(found),
             ..
@@ -22,23 +30,33 @@ fn tally(seeds: impl IntoIterator<Item = u64>, told: Told, search: bool) -> (Tal
 /// Under as much of a flood as a node bears by plan (S-18, V-101).
 #[test]
 fn a_yes_keeps_its_promise_under_a_flood_that_is_borne_by_plan() {
-    let judged: Vec<_> = (0..60)
-        .map(|seed| judge_flooded(seed, Told::Truth))
-        .collect();
-    let (mut states, mut wrong) = (0, Vec::new());
-    for it in judged {
-        if let Verdict::Admitted {
-            states: more,
-            broken,
-            ..
-        } = it.verdict
-        {
-            states += more;
-            wrong.extend(broken.map(|it| format!("seed {}: {}", it.seed, it.what)));
-        }
-    }
+    let (tally, wrong) = flooded(0..60, Told::Truth);
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(states > 1000, "{states}");
+    assert!(tally.states > 1000, "{tally:?}");
+    // Where a node bears none, a promise says nothing of floods.
+    assert_eq!(tally.flooded, tally.all().admitted, "{tally:?}");
+}
+
+/// Sets with states that come so near to their longest time that what a flood holds up is more.
+#[test]
+fn a_plan_that_forgets_floods_is_found_out() {
+    let seeds = [770, 1695, 2121, 2803, 2918];
+    let (tally, broken) = flooded(seeds, Told::NoFloods);
+    assert_eq!(broken.len(), seeds.len(), "{broken:#?}");
+    assert_eq!(tally.flooded, seeds.len() as u64);
+    // It is the flood that they do not bear, and the plan that is told of it keeps its word.
+    let (_, broken) = self::tally(seeds, Told::NoFloods, false);
+    assert!(broken.is_empty(), "{broken:#?}");
+    let (tally, broken) = flooded(seeds, Told::Truth);
+    assert!(broken.is_empty(), "{broken:#?}");
+    assert!(tally.all().admitted > 0, "{tally:?}");
+}
+
+/// A ring that is full loses packets of the pair's own, beyond every budget.
+#[test]
+fn a_flood_of_more_than_a_node_bears_is_found_out() {
+    let (tally, _) = flooded(0..60, Told::QuarterOfFloods);
+    assert!(tally.all().broken > 0, "{tally:?}");
 }
 
 /// Whether the judge finds a missed deadline.

@@ -3,7 +3,9 @@
 use core::fmt;
 use std::collections::{HashMap, VecDeque};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Schema of the file.
 const SCHEMA: &str = "bumpless.wan-topology/1";
@@ -96,13 +98,15 @@ pub struct Topology {
 pub enum TopologyFault {
     /// The file is not JSON of this schema.
     Unreadable(String),
+    /// One of its nodes or links cannot be read: which of them, as `node 3` counted from 1, and why.
+    Entry(String, String),
     /// There is no node.
     Empty,
     /// A name that cannot be one.
     Name(String),
     /// Two nodes have this name.
     Twice(String),
-    /// A link names a node that there is not: place of the link, name.
+    /// A link names a node that there is not: which link, counted from 0, and the name.
     Unknown(usize, String),
     /// A link from a node to itself.
     Itself(String),
@@ -123,9 +127,12 @@ impl fmt::Display for TopologyFault {
                 "{name:?} cannot be a name; take 1 to 32 letters, digits and '-'"
             ),
             Self::Twice(name) => write!(f, "two nodes are called {name}; names are unique"),
-            Self::Unknown(link, name) => {
-                write!(f, "link {link} ends at {name:?}, and no node is called so")
-            }
+            Self::Entry(which, why) => write!(f, "{which}: {why}"),
+            Self::Unknown(link, name) => write!(
+                f,
+                "link {} ends at {name:?}, and no node is called so",
+                link + 1
+            ),
             Self::Itself(name) => write!(f, "{name} is linked to itself; remove that link"),
             Self::Apart(from, to) => write!(
                 f,
@@ -137,14 +144,14 @@ impl fmt::Display for TopologyFault {
 
 impl std::error::Error for TopologyFault {}
 
-/// The file.
+/// The file, with its nodes and links as such or as they stand there.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct Told<N, L> {
     schema: String,
     router_us: u32,
-    nodes: Vec<Node>,
-    links: Vec<ToldLink>,
+    nodes: Vec<N>,
+    links: Vec<L>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -201,7 +208,7 @@ impl Topology {
     /// Everything that keeps it from being one.
     pub fn from_json(text: &str) -> Result<Self, Vec<TopologyFault>> {
         let unreadable = |why: String| vec![TopologyFault::Unreadable(why)];
-        let told: Told =
+        let told: Told<Value, Value> =
             serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
         if told.schema != SCHEMA {
             return Err(unreadable(format!(
@@ -209,17 +216,22 @@ impl Topology {
                 told.schema
             )));
         }
+        let mut faults = Vec::new();
+        let nodes = entries("node", told.nodes, &mut faults).into_iter();
+        let nodes: Vec<Node> = nodes.map(|(_, node)| node).collect();
+        // Which node a link means is not known where one cannot be read.
+        let are_known = faults.is_empty();
+        let told_links: Vec<(usize, ToldLink)> = entries("link", told.links, &mut faults);
         let places: HashMap<&str, NodeId> = (0..)
-            .zip(&told.nodes)
+            .zip(&nodes)
             .map(|(place, node)| (node.name.as_str(), NodeId(place)))
             .collect();
-        let mut faults = Vec::new();
         let mut links = Vec::new();
-        for (index, link) in told.links.iter().enumerate() {
+        for (index, link) in &told_links {
             let mut end = |name: &String| {
                 let place = places.get(name.as_str()).copied();
-                if place.is_none() {
-                    faults.push(TopologyFault::Unknown(index, name.clone()));
+                if place.is_none() && are_known {
+                    faults.push(TopologyFault::Unknown(*index, name.clone()));
                 }
                 place
             };
@@ -231,10 +243,13 @@ impl Topology {
             }
         }
         if !faults.is_empty() {
-            faults.extend(named(&told.nodes));
+            faults.extend(named(&nodes));
+            let links = told_links.iter().map(|(_, link)| link);
+            let to_itself = links.filter(|link| link.ends[0] == link.ends[1]);
+            faults.extend(to_itself.map(|link| TopologyFault::Itself(link.ends[0].clone())));
             return Err(faults);
         }
-        Self::new(told.nodes, links, told.router_us)
+        Self::new(nodes, links, told.router_us)
     }
 
     /// The file that tells of it (`bumpless.wan-topology/1`).
@@ -331,6 +346,25 @@ impl Topology {
             self.node(lost).name.clone(),
         ))
     }
+}
+
+/// Those that can be read, with their places; why each of the others cannot is added to `faults`.
+fn entries<T: DeserializeOwned>(
+    what: &str,
+    all: Vec<Value>,
+    faults: &mut Vec<TopologyFault>,
+) -> Vec<(usize, T)> {
+    let mut read = Vec::new();
+    for (index, entry) in all.into_iter().enumerate() {
+        match serde_json::from_value(entry) {
+            Ok(entry) => read.push((index, entry)),
+            Err(error) => {
+                let which = format!("{what} {}", index + 1);
+                faults.push(TopologyFault::Entry(which, error.to_string()));
+            }
+        }
+    }
+    read
 }
 
 /// What is wrong with the names.

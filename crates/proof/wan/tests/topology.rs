@@ -160,6 +160,31 @@ fn everything_wrong_with_a_file_is_told_at_once() {
         faults.contains(&TopologyFault::Unknown(0, "x".to_owned())),
         "{faults:?}"
     );
+    // The same where links and nodes are no such things, each with its number.
+    let worse = text
+        .replace(r#"{"ends":["a","x"],"delay_us":1}"#, r#"{"ends":["a","a"],"delay_us":1},{"ends":["a"],"delay_us":1},{"ends":["b","a"],"delay_us":"soon"},{"ends":["x","a"],"delay_us":1}"#);
+    let said = |text: &str| {
+        let faults = Topology::from_json(text).unwrap_err();
+        let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        all.join("\n")
+    };
+    let told = said(&worse);
+    for part in [
+        "link 2: ",
+        "link 3: ",
+        "link 4 ends at \"x\"",
+        "two nodes are called a",
+        "a is linked to itself",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let worst = worse.replace(r#""kind":"centre""#, r#""kind":"castle""#);
+    let told = said(&worst);
+    assert!(
+        told.contains("node 2: ") && told.contains("castle") && told.contains("link 2: "),
+        "{told}"
+    );
+    assert!(!told.contains("no node is called"), "{told}");
     let other = text.replace("topology/1", "topology/9");
     assert!(
         Topology::from_json(&other).unwrap_err()[0]

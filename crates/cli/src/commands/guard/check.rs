@@ -1,9 +1,11 @@
 //! `bumpless guard check`: every error of a host's file at once, and what would keep this host from running it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_guard_daemon::{Config, check_host, flows_in_words, sample};
+use bumpless_guard_daemon::{
+    Config, Request, check_host, check_registration, flows_in_words, sample,
+};
 use bumpless_placement::{Advice, Found, Surroundings, Tree, advice, survey};
 use clap::Args;
 use serde_json::json;
@@ -13,7 +15,8 @@ use crate::output::{self, Outcome};
 
 /// Check a host's file and print every error at once, with line and remedy; then what keeps this host from running it
 ///
-/// Exit status 0: it can run here. 1: the file is right, and something is missing on this host. 2: the file is wrong.
+/// A guard that runs with this file is no obstacle, and named. Exit status 0: it can run here. 1: the file is right, and something is
+/// missing on this host. 2: the file is wrong.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The host's file
@@ -35,10 +38,12 @@ impl Check {
             return Ok(ExitCode::SUCCESS);
         };
         let config = super::load(&path, self.json)?;
-        let missing: Vec<_> = check_host(&config)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let running = running(&config, &path);
+        let host = check_host(&config, running);
+        let missing = host.iter().map(ToString::to_string);
+        let registration = check_registration(&config, &path);
+        let missing = missing.chain(registration.map(|it| it.to_string()));
+        let missing: Vec<_> = missing.collect();
         match self.json {
             true => output::print_line(json!({
                 "schema": "bumpless.guard.check/1",
@@ -52,11 +57,18 @@ impl Check {
                 "interfaces": seen(&config).iter().map(|(found, advice)| placement::json(found, advice)).collect::<Vec<_>>(),
                 "runs_here": missing.is_empty(),
                 "missing_here": missing,
+                "running": running,
             })),
-            false => print(&config, &path.display().to_string(), &missing),
+            false => print((&config, running), &path.display().to_string(), &missing),
         }
         Ok(ExitCode::from(u8::from(!missing.is_empty())))
     }
+}
+
+/// The process of the guard that runs on this host with the file at `path`.
+fn running(config: &Config, path: &Path) -> Option<u32> {
+    let status = super::local(config, path).ask(&Request::Status).ok()?;
+    status["pid"].as_u64().and_then(|it| u32::try_from(it).ok())
 }
 
 /// The interfaces that are there, and what is to be said of their rings.
@@ -73,7 +85,7 @@ fn seen(config: &Config) -> Vec<(Found, Vec<Advice>)> {
         .collect()
 }
 
-fn print(config: &Config, name: &str, missing: &[String]) {
+fn print((config, running): (&Config, Option<u32>), name: &str, missing: &[String]) {
     output::print_line(format_args!(
         "{name} is valid: {} on {}",
         flows_in_words(config.flows.len()),
@@ -97,7 +109,11 @@ fn print(config: &Config, name: &str, missing: &[String]) {
     for it in missing {
         output::print_line(format_args!("this host cannot run it: {it}"));
     }
-    if missing.is_empty() {
-        output::print_line("this host can run it");
+    match running {
+        _ if !missing.is_empty() => {}
+        None => output::print_line("this host can run it"),
+        Some(process) => output::print_line(format_args!(
+            "this host can run it, and a guard runs with this file (process {process}): `bumpless guard reload` has it follow what was changed"
+        )),
     }
 }

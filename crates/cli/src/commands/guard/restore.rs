@@ -1,15 +1,16 @@
 //! `bumpless guard restore`: what a node that is gone has changed of interfaces, put back.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_placement::{FOLDER, Restored, Tree, restore};
+use bumpless_placement::{FOLDER, Restored, Tree, is_left, restore};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Outcome};
+use crate::stop;
 
 /// Put back where packets of interfaces are worked off, as it was before a node that was killed
 ///
@@ -17,7 +18,7 @@ use crate::output::{self, Outcome};
 /// of them could. What a running node has changed stays. Exit status 1: something could not be put back.
 #[derive(Debug, Args)]
 pub struct Restore {
-    /// Wait until the standard input ends, and for whoever holds a change then
+    /// Wait until the standard input ends, whatever signals come, and for whoever holds a change then
     #[arg(long)]
     when_input_ends: bool,
     /// Print the result as JSON (schema bumpless.guard.restore/1)
@@ -35,11 +36,17 @@ pub fn keeper() -> Option<Vec<OsString>> {
 impl Restore {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if self.when_input_ends {
-            // Whatever is said, and however it ends: what counts is that it has.
-            let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
-        }
-        let all = restore((&Tree::default(), Path::new(FOLDER)), self.when_input_ends);
+        let all = match self.when_input_ends {
+            true => {
+                // A service manager signals all processes of a service, also when its node has just crashed.
+                let _signals = stop::stop_flag()?;
+                match is_left(&mut io::stdin().lock()) {
+                    true => restore((&Tree::default(), Path::new(FOLDER)), true),
+                    false => Vec::new(),
+                }
+            }
+            false => restore((&Tree::default(), Path::new(FOLDER)), false),
+        };
         let is_whole = all.iter().all(|it| it.refused.is_empty());
         match self.json {
             true => output::print_line(json!({

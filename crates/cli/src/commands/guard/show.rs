@@ -29,7 +29,7 @@ pub struct Status {
     json: bool,
 }
 
-/// Show the same live, with rates, until Ctrl-C
+/// Show the same live, at once and then with rates, until Ctrl-C
 ///
 /// In place on a terminal, else one block below the other; with --json one line each time.
 #[derive(Debug, Args)]
@@ -94,11 +94,9 @@ impl Top {
         let daemon = daemon(&self.config, self.json)?;
         let stop = stop::stop_flag()?;
         let mut screen = Screen::new();
-        let mut before = daemon.ask(&Request::Status)?;
+        let mut before = None;
         let mut due = Instant::now();
-        let mut left = self.count.unwrap_or(u64::MAX);
-        while left > 0 {
-            due += self.every;
+        for _ in 0..self.count.unwrap_or(u64::MAX) {
             while !stop.load(Ordering::Relaxed) && Instant::now() < due {
                 thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
             }
@@ -106,17 +104,20 @@ impl Top {
                 return Ok(());
             }
             // What was missed while the process was stopped is not made up for.
-            due = due.max(Instant::now() - self.every);
+            due = Instant::now().max(due + self.every);
             let is_read = match daemon.ask(&Request::Status) {
                 Ok(status) => {
                     let mut shown = status.clone();
-                    picture::add_rates(&mut shown, &before);
-                    before = status;
+                    if let Some(before) = &before {
+                        picture::add_rates(&mut shown, before);
+                    }
+                    before = Some(status);
                     match self.json {
                         true => output::print_text(&format!("{shown}\n")),
                         false => screen.show(&picture::lines(&shown)),
                     }
                 }
+                Err(failure) if before.is_none() => return Err(failure),
                 // It may be starting again, and the view goes on then.
                 Err(failure) if self.json => {
                     output::print_text(&format!("{}\n", failure.as_json()))
@@ -126,7 +127,6 @@ impl Top {
             if !is_read {
                 return Ok(());
             }
-            left -= 1;
         }
         Ok(())
     }

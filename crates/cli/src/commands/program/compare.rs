@@ -15,8 +15,10 @@ use crate::output::{self, Failure, Outcome};
 ///
 /// Of a PLC program, each variable: kept, of another type, new, or lost (spec/sidecar.md, H-34). Of programs in processes of
 /// their own, which are started for that, and of WebAssembly modules: whether the next version takes over such a state as it is,
-/// converts it, or neither. Exit status: 0 it goes on, 1 it does not, or not with every variable; then the configuration must say
-/// so (`state`).
+/// converts it, or neither.
+///
+/// Exit status 0: it goes on. 1: it does not, or not with every variable (then the configuration must say so, `state`), or one of the
+/// files cannot be read or started. 2: wrong usage.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// The file of the version that runs
@@ -191,7 +193,8 @@ pub fn variables(succession: &Succession) -> Value {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    subject::read(path).map_err(|cause| Failure::usage(format_args!("{}: {cause}", path.display())))
+    subject::read(path)
+        .map_err(|cause| Failure::refused(format_args!("{}: {cause}", path.display())))
 }
 
 /// What a program says of itself when it is started.

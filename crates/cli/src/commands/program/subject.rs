@@ -112,15 +112,19 @@ pub fn table(path: &Path) -> Result<Table, Failure> {
     Table::parse(&text).map_err(|error| told(error.to_string()))
 }
 
-/// Looks at a program; the table tells how many inputs it has, if nobody else does.
+/// Looks at a program, for as long as that is wanted; the table tells how many inputs it has, if nobody else does.
 ///
 /// # Errors
-/// It is none, or does not fit the table.
-pub fn open(mut named: Named, table: Option<&Table>) -> Result<Subject, Failure> {
-    let opened = match (Subject::open(named.clone(), &|| true), table) {
+/// It is none, does not fit the table, or is not wanted any more.
+pub fn open(
+    mut named: Named,
+    table: Option<&Table>,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Subject, Failure> {
+    let opened = match (Subject::open(named.clone(), wanted), table) {
         (Err(unfit), Some(table)) if matches!(unfit.cause, UnfitCause::NotTold("inputs")) => {
             named.inputs = Some(table.columns());
-            Subject::open(named, &|| true)
+            Subject::open(named, wanted)
         }
         (opened, _) => opened,
     };

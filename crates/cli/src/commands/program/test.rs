@@ -28,6 +28,9 @@ const VALUES: u64 = 32 << 20;
 /// FILE is an executable, a script, what `program build` has made, or, in a build with the feature `wasm`, a WebAssembly
 /// module. Says whether the program can be made redundant, else what hinders it and in which cycle that was first seen; how
 /// long it computes, how large its state is and how much of that changes in a cycle. Inputs are drawn, or come from a file.
+///
+/// Exit status 0: it can be made redundant. 1: it cannot, or FILE cannot be read or started. 2: wrong usage, such as inputs that it
+/// does not have. 130: ended early (Ctrl-C) with nothing found until then.
 #[derive(Debug, Args)]
 pub struct Test {
     #[command(flatten)]
@@ -59,9 +62,15 @@ impl Test {
     /// Runs the command.
     pub fn execute(&self) -> Outcome {
         let table = self.data.as_deref().map(table).transpose()?;
-        // A Ctrl-C before this has ended ends this process, and a program ends with its host.
-        let subject = self.open(table.as_ref())?;
         let stop = stop::stop_flag()?;
+        let wanted = || !stop.load(Ordering::Acquire);
+        let opened = self.open(table.as_ref(), &wanted);
+        let subject = opened.map_err(|failure| match wanted() {
+            true => failure,
+            false => {
+                Failure::interrupted("interrupted before the program had begun; nothing was tested")
+            }
+        })?;
         let outputs = subject.shape().outputs;
         if self.cycles.saturating_mul(outputs as u64) > VALUES {
             return Err(Failure::usage(format_args!(
@@ -96,11 +105,11 @@ impl Test {
         )
     }
 
-    fn open(&self, table: Option<&Table>) -> Result<Subject, Failure> {
+    fn open(&self, table: Option<&Table>, wanted: &dyn Fn() -> bool) -> Result<Subject, Failure> {
         let mut named = self.subject.named();
         named.limit = self.limit.map(span);
         named.state_max = self.state_max as usize;
-        subject::open(named, table)
+        subject::open(named, table, wanted)
     }
 }
 

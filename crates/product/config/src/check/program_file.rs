@@ -7,10 +7,8 @@ use std::path::Path;
 
 use ring::digest::{Context, SHA256};
 
-use crate::model::ProgramHost;
+use crate::model::{PROGRAM_MAX, ProgramHost};
 
-/// Longest file of a program, bytes.
-const LENGTH_MAX: u64 = 256 << 20;
 /// With what a WebAssembly module begins.
 const WASM: &[u8] = b"\0asm";
 
@@ -29,8 +27,8 @@ pub(crate) fn read(path: &Path, host: &ProgramHost) -> Result<[u8; 32], (String,
     };
     // Before it is opened: opening a pipe waits for its other end.
     let found = fs::metadata(path).map_err(refused)?;
-    if !found.is_file() || found.len() > LENGTH_MAX {
-        let wrong = format!("{shown} is no regular file of at most {LENGTH_MAX} bytes");
+    if !found.is_file() || found.len() > PROGRAM_MAX {
+        let wrong = format!("{shown} is no regular file of at most {PROGRAM_MAX} bytes");
         return Err((wrong, "give the path of the program's file".into()));
     }
     let runs_itself = match host {
@@ -43,7 +41,7 @@ pub(crate) fn read(path: &Path, host: &ProgramHost) -> Result<[u8; 32], (String,
         let right = "make it executable (`chmod +x`), or name in command what runs it";
         return Err((wrong, right.into()));
     }
-    let mut file = File::open(path).map_err(refused)?.take(LENGTH_MAX);
+    let mut file = File::open(path).map_err(refused)?.take(PROGRAM_MAX);
     let (mut hash, mut buffer, mut first) = (Context::new(&SHA256), vec![0; 1 << 16], true);
     loop {
         let count = file.read(&mut buffer).map_err(refused)?;

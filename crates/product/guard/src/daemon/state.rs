@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use bumpless_config::Registration;
 use bumpless_node::control::refusal;
-use bumpless_node::reception;
 use bumpless_node::reception::programs::{
     Flows, Limits, Refusal, Registered, Registry, Roster, patterns,
 };
+use bumpless_node::reception::{self, budgets};
 use bumpless_reception::{Reception, StartError, Wanted};
 use serde_json::{Value, json};
 
@@ -109,6 +109,10 @@ impl Shared {
         let roster = &state.roster;
         let mut interfaces = reception::interfaces(&reports, roster.setup(), roster.names());
         roster.add_programs(&mut interfaces);
+        let config = &state.config;
+        let with_registered = config.cost_with(&roster.rates());
+        let mut weaknesses = reception::weaknesses(&reports);
+        weaknesses.extend(budgets::less_borne(&config.cost(), &with_registered));
         let mut registration = json!({"allowed": self.registration.is_some()});
         if let (Some(asked), Some(registry)) = (&self.registration, &roster.registry) {
             registration = registry.json();
@@ -120,10 +124,10 @@ impl Shared {
             "schema": "bumpless.guard.status/1",
             "pid": std::process::id(),
             "uptime_s": self.started.elapsed().as_secs_f64(),
-            "budgets_percent_of_processor": state.config.reserved_percent(),
+            "budgets_percent_of_processor": config.reserved_percent(),
             "interfaces": interfaces,
             "registration": registration,
-            "weaknesses": reception::weaknesses(&reports),
+            "weaknesses": weaknesses,
         })
     }
 }

@@ -3,7 +3,7 @@
 use bumpless_base::NodeId;
 use bumpless_capture::interfaces;
 use bumpless_config::Config;
-use bumpless_guard::Setup;
+use bumpless_guard::{Rate, Setup};
 use bumpless_plan::reception as plan;
 use bumpless_plan::reception::cost::{Budgets, Costs, Load};
 use bumpless_reception::{NamedFlow, Rest, rates, setup};
@@ -51,15 +51,80 @@ pub const fn costs(config: &Config) -> Costs {
 /// What reception costs a node, with each of its networks on an interface of its own: budgets for packets from anywhere are used on each of
 /// them, those of senders on the one on which these are (V-92).
 pub fn load(config: &Config, node: NodeId) -> Load {
+    load_with(config, node, &[])
+}
+
+/// The same with what programs have registered, whose share of a processor is beside the node's reserve.
+pub fn load_with(config: &Config, node: NodeId, registered: &[Rate]) -> Load {
     let (flows, rest) = planned(config, node);
     let addresses = config.nodes[usize::from(node.0)].addresses.iter();
     let networks = addresses.flatten().count();
-    let (from_anywhere, from_known) = rates(&flows);
+    let (mut from_anywhere, from_known) = rates(&flows);
+    from_anywhere.extend(registered);
+    let mut costs = costs(config);
+    if let Some(asked) = config
+        .registration
+        .as_ref()
+        .filter(|_| !registered.is_empty())
+    {
+        costs.reserve_percent += asked.processor_percent;
+    }
     let budgets = Budgets {
         interfaces: 1,
         from_known: &from_known,
         from_anywhere: &from_anywhere.repeat(networks),
         rest: &rest.rates().repeat(networks),
     };
-    Load::new(&costs(config), &budgets)
+    Load::new(&costs, &budgets)
+}
+
+/// That less of a flood is borne than planned, since what programs have registered may come at once (V-94).
+pub fn less_borne(planned: &Load, with_registered: &Load) -> Option<String> {
+    let (borne, of_plan) = (with_registered.flood_per_s, planned.flood_per_s);
+    (with_registered.ring_ends_it && borne < of_plan).then(|| {
+        format!(
+            "what programs have registered may come at once, so that {borne} packets of a flood a second are borne in place of {of_plan}: have \
+             them register smaller capacities in shorter periods"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::Duration;
+    use bumpless_config::Registration;
+
+    use super::*;
+
+    #[test]
+    fn the_more_of_what_is_registered_may_come_at_once_the_less_of_a_flood_is_borne() {
+        let example = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../examples/quadruple-tank.toml"
+        );
+        let mut config = Config::load(example.as_ref()).expect("the example");
+        config.registration = Some(Registration {
+            group: "root".to_owned(),
+            socket: None,
+            flows: 1,
+            processor_percent: 10,
+            priority_max: 1,
+        });
+        let planned = load(&config, NodeId(0));
+        let with = |capacity, ms| {
+            let period = Duration::from_millis(ms);
+            load_with(&config, NodeId(0), &[Rate { capacity, period }])
+        };
+        let (short, long) = (with(10, 10), with(60_000, 60_000));
+        assert!(short.flood_per_s > long.flood_per_s, "{short:?} {long:?}");
+        let told = less_borne(&planned, &long).expect("it is less");
+        for part in [
+            long.flood_per_s.to_string(),
+            planned.flood_per_s.to_string(),
+        ] {
+            assert!(told.contains(&part), "{told}");
+        }
+        let none = load_with(&config, NodeId(0), &[]);
+        assert_eq!((less_borne(&planned, &none), none), (None, planned));
+    }
 }

@@ -12,7 +12,7 @@ use bumpless_guard::Setup;
 use bumpless_reception::{Filter, NamedFlow, Reception, StartError, Wanted, setup};
 use serde_json::{Value, json};
 
-use super::budgets::{interfaces_of, planned};
+use super::budgets::{interfaces_of, less_borne, load, load_with, planned};
 use super::programs::{
     Flows, Limits, Programs, Refusal, Registered, Registry, Roster, patterns, socket_path,
 };
@@ -47,6 +47,8 @@ struct Held {
     renewal: Renewal,
     /// What programs have registered against the configuration in force, a sentence each.
     against: Vec<String>,
+    /// That less of a flood is borne with what they have registered.
+    less_borne: Option<String>,
     interfaces: Vec<String>,
     reception: Reception,
     /// Passes everything, while the configuration changes.
@@ -140,7 +142,8 @@ impl NetworkGuard {
         let besides = lifted
             .into_iter()
             .chain(held.renewal.failure.clone())
-            .chain(held.against.clone());
+            .chain(held.against.clone())
+            .chain(held.less_borne.clone());
         match held.reception.report() {
             Ok(reports) => {
                 let roster = &held.roster;
@@ -314,6 +317,7 @@ impl Held {
                 failure: None,
             },
             against: Vec::new(),
+            less_borne: None,
             interfaces,
             reception,
             open,
@@ -364,6 +368,8 @@ impl Held {
         if !self.against.is_empty() {
             self.follow(config, &flows);
         }
+        let with_registered = load_with(config, self.node, &self.roster.rates());
+        self.less_borne = less_borne(&load(config, self.node), &with_registered);
         for name in interfaces_of(config, self.node) {
             if self.interfaces.contains(&name) {
                 continue;

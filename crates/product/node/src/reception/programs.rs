@@ -18,6 +18,8 @@ use bumpless_registration::message::reply;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendFlags, send};
 
+use crate::InstanceLock;
+use crate::control::{folder_of, group, lets_in};
 use listener::{Listener, Said};
 pub use registry::{Limits, Registered, Registry};
 pub use roster::{Roster, patterns};
@@ -48,6 +50,20 @@ pub fn socket_path(asked: &Registration, folder: &Path) -> PathBuf {
     named.unwrap_or_else(|| PathBuf::from(USUAL_SOCKET))
 }
 
+/// What would keep programs of `group` from registering at `path`, without making anything; a guard may listen there already.
+///
+/// # Errors
+/// There is no such group, its members may not enter the folder, or a folder or the lock cannot be made.
+pub fn obstacle(path: &Path, named: &str) -> io::Result<()> {
+    lets_in(group(named)?, folder_of(path))?;
+    InstanceLock::could_be_made(&lock_of(path)).map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// The file of the lock beside the socket at `path`.
+fn lock_of(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.lock", path.display()))
+}
+
 /// A program that has registered a socket: as long as its connection stands, and its socket.
 struct Lease {
     connection: OwnedFd,
@@ -71,10 +87,10 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Listens for programs.
+    /// Listens for programs; folders that are not there are made so that the group may enter them.
     ///
     /// # Errors
-    /// Another guard listens there, there is no such group, or the socket is refused.
+    /// Another guard listens there, there is no such group or it may not enter the socket's folder, or the socket is refused.
     pub fn listen(path: &Path, group: &str) -> io::Result<Self> {
         Ok(Self {
             listener: Listener::new(path, group)?,

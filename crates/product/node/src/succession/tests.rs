@@ -75,6 +75,20 @@ fn another_period_of_a_plc_program_is_refused_where_its_fate_is_told() {
 }
 
 #[test]
+fn what_has_taken_the_place_of_a_programs_file_is_not_read_without_end() {
+    let (mut before, _) = versions(ProgramHost::Plc);
+    for path in ["/dev/zero", "/"] {
+        program(&mut before).file = path.into();
+        let refused = crate::program::file_of(program(&mut before)).expect_err("no program");
+        let refused = refused.to_string();
+        assert!(
+            refused.starts_with(path) && refused.contains("no regular file"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn the_same_program_does_not_begin_anew_and_is_told_what_its_user_can_do() {
     for (host, remedy) in [
         (ProgramHost::Wasm, "\"fresh\"; leave that line out"),

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bumpless_base::Duration;
+use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::Place;
 use bumpless_wan::{Kind, Topology};
 
@@ -68,6 +69,15 @@ impl Sites {
             witness,
             field,
         })
+    }
+
+    /// Whether everybody is somewhere on this network.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn check(&self, topology: &Topology) -> Result<(), String> {
+        let addresses = Addresses::new(topology, Pool::V4).map_err(|error| error.to_string())?;
+        configuration::Map::new(topology, &addresses, self).map(drop)
     }
 }
 

@@ -77,6 +77,13 @@ impl Flood {
         }
     }
 
+    /// So many times as much, more than a node bears.
+    #[must_use]
+    pub const fn times(mut self, times: u64) -> Self {
+        self.load.flood_per_s *= times;
+        self
+    }
+
     /// Packets a second.
     pub const fn rate(&self) -> u64 {
         self.load.flood_per_s

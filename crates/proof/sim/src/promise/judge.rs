@@ -52,6 +52,8 @@ pub enum Verdict {
 pub struct Judged {
     /// How full the fullest resource is, thousandths.
     pub fullness: u64,
+    /// Packets of a flood a second that come to each node besides; 0: it bears none by plan, or none was asked for.
+    pub flood_per_s: u64,
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -72,6 +74,10 @@ pub fn judge_flooded(seed: u64, told: Told) -> Judged {
     if told != Told::NoFloods {
         flood.tell(&mut scenario);
     }
+    let flood = match told {
+        Told::QuarterOfFloods => flood.times(4),
+        _ => flood,
+    };
     verdict((seed, &drawn), Some(flood), &scenario, false)
 }
 
@@ -82,6 +88,7 @@ fn verdict(
     told: &Scenario,
     search: bool,
 ) -> Judged {
+    let flood_per_s = flood.map_or(0, |flood| flood.rate());
     let trial = Trial {
         seed,
         scenario: &drawn.scenario,
@@ -94,6 +101,7 @@ fn verdict(
     };
     Judged {
         fullness: drawn.fullness,
+        flood_per_s,
         verdict,
     }
 }

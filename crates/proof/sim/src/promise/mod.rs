@@ -49,13 +49,15 @@ pub enum Told {
     NoHeaders,
     /// Floods take no time.
     NoFloods,
+    /// Floods are a quarter of what they are.
+    QuarterOfFloods,
 }
 
 impl Told {
     fn of(self, truth: &Scenario) -> Scenario {
         let mut told = truth.clone();
         match self {
-            Self::Truth | Self::NoFloods => {}
+            Self::Truth | Self::NoFloods | Self::QuarterOfFloods => {}
             Self::NoBudget => told
                 .channels
                 .iter_mut()

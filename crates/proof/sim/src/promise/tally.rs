@@ -42,6 +42,8 @@ pub struct Tally {
     pub by_demand: (u64, u64),
     /// States of admitted sets.
     pub states: u64,
+    /// Of the admitted sets, those in which nodes were flooded.
+    pub flooded: u64,
 }
 
 impl Default for Tally {
@@ -55,6 +57,7 @@ impl Default for Tally {
             by_utilisation: (0, 0),
             by_demand: (0, 0),
             states: 0,
+            flooded: 0,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Tally {
                 row.admitted += 1;
                 row.broken += u64::from(*missed);
                 self.states += states;
+                self.flooded += u64::from(judged.flood_per_s > 0);
             }
             Verdict::Refused { condition, found } => {
                 row.refused += 1;

@@ -12,10 +12,11 @@ use rustix::net::{
     SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, recvmsg, socket_with,
 };
 
+use super::lock_of;
 use super::registry::{Program, Registered};
 use super::socket::{Lookup, examine};
 use crate::InstanceLock;
-use crate::control::put_socket;
+use crate::control::{self, put_socket};
 
 /// Connections that the kernel keeps until they are accepted.
 const WAITING: i32 = 64;
@@ -30,9 +31,11 @@ pub struct Listener {
 impl Listener {
     /// Listens at `path`, which root, this user and the members of `group` may reach.
     pub fn new(path: &Path, group: &str) -> io::Result<Self> {
-        let lock = PathBuf::from(format!("{}.lock", path.display()));
-        let lock =
-            InstanceLock::take(&lock).map_err(|error| io::Error::other(error.to_string()))?;
+        let (number, folder) = (control::group(group)?, control::folder_of(path));
+        control::make_for(number, folder)?;
+        control::lets_in(number, folder)?;
+        let lock = InstanceLock::take(&lock_of(path));
+        let lock = lock.map_err(|error| io::Error::other(error.to_string()))?;
         let bound = |draft: &Path| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;

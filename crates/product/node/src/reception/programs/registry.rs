@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::time::Duration;
 
-use bumpless_guard::{Flow, Match, Priority, Rate, Terms};
+use bumpless_guard::{Flow, Match, Priority, Rate, Terms, Transport};
 use bumpless_reception::{CAPACITY_MAX, PERIOD_MIN, in_words};
 use bumpless_registration::message::{self, Refusal};
 use serde_json::{Value, json};
@@ -206,7 +206,7 @@ impl Registry {
                     limits.priority
                 ));
             }
-            if let Some(flow) = of_guard.get(&it.pattern) {
+            if let Some(flow) = owner(of_guard, &it.pattern) {
                 wrong.push(format!(
                     "the flow {flow:?} has {}, which {} has registered: end the program first, or leave the port out",
                     in_words(&it.pattern),
@@ -324,9 +324,29 @@ impl Registry {
         let registered = self.all().find(|(_, it)| it.pattern == *pattern);
         let registered = registered.map(|(_, it)| it.program.to_string());
         registered.or_else(|| {
-            let name = self.of_guard.get(pattern)?;
+            let name = owner(&self.of_guard, pattern)?;
             Some(format!("the guard's flow {name:?}"))
         })
+    }
+}
+
+/// The guard's own flow that has the port of a pattern, of whichever sender: what one sends to it would have the budget of a program
+/// otherwise, and comes to whoever listens there.
+fn owner<'a>(of_guard: &'a HashMap<Match, String>, pattern: &Match) -> Option<&'a String> {
+    let port = port_of(pattern);
+    let mut all = of_guard.iter();
+    let has_port = |it: &Match| port.is_some() && port_of(it) == port;
+    let exact = of_guard.get(pattern);
+    exact.or_else(|| all.find(|(it, _)| has_port(it)).map(|(_, name)| name))
+}
+
+/// The port here that a pattern is of.
+const fn port_of(pattern: &Match) -> Option<(Transport, u16)> {
+    match *pattern {
+        Match::Port(transport, port) | Match::PortFrom(transport, port, _) => {
+            Some((transport, port))
+        }
+        Match::Answers(..) | Match::EchoReplies(_) => None,
     }
 }
 

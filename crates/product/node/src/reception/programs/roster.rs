@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bumpless_guard::{Flow, FlowId, Match, Setup};
+use bumpless_guard::{Flow, FlowId, Match, Rate, Setup};
 use bumpless_reception::{NamedFlow, Reception};
 use bumpless_registration::message::Refusal;
 use serde_json::Value;
@@ -81,6 +81,12 @@ impl Roster {
         let all = self.registry.iter().flat_map(Registry::all);
         all.map(|(place, it)| (self.number(place), it.flow()))
             .collect()
+    }
+
+    /// Rates of what programs have registered.
+    pub fn rates(&self) -> Vec<Rate> {
+        let all = self.registered().into_iter();
+        all.filter_map(|(_, flow)| flow.terms.rate).collect()
     }
 
     /// Says of each flow that a program has registered which one that is.

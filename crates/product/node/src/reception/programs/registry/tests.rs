@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use bumpless_guard::Transport;
-
 use super::*;
 
 const LIMITS: Limits = Limits {
@@ -71,6 +69,24 @@ fn each_wrong_value_has_its_cause_and_says_what_would_be_right() {
         assert_eq!(refusal, cause, "{told}");
         assert!(told.contains(part), "{part} in {told}");
     }
+}
+
+#[test]
+fn nobody_registers_what_one_sender_sends_to_a_port_of_the_guards_own() {
+    let mut registry = registry();
+    let from = |transport, port| Registered {
+        pattern: Match::PortFrom(transport, port, [10, 0, 0, 9].into()),
+        ..wanted(port, 10)
+    };
+    let (cause, told) = refused(&mut registry, from(Transport::Udp, 4713));
+    assert_eq!(cause, Refusal::Taken);
+    assert!(told.contains("\"setpoints\""), "{told}");
+    assert!(registry.admit(from(Transport::Tcp, 4713)).is_ok());
+    assert!(registry.admit(from(Transport::Udp, 4714)).is_ok());
+    // A file that is read again is held against what is registered in the same way.
+    let of_port = (Match::Port(Transport::Udp, 4714), "other".to_owned());
+    let wrong = registry.follow(LIMITS, [of_port].into()).unwrap_err();
+    assert!(wrong[0].contains("\"other\""), "{wrong:?}");
 }
 
 #[test]
