@@ -125,6 +125,7 @@ fn start_threads(
         keeping,
         guards: guards.clone(),
         field: FieldIdentity::new((config, &wiring.names.node), folder, field_boards),
+        failover: config.timing.failover_time(),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
