@@ -389,16 +389,20 @@ fn two_executors_do_it_together_or_none_does_and_none_waits_in_vain() {
 #[test]
 fn whoever_calls_it_off_at_any_moment_does_so_for_both_or_for_none() {
     every_order(|| {
-        let together = Together::new();
-        let [theirs, others] = [0, 1].map(|_| Arc::clone(&together));
-        let other = thread::spawn(move || theirs.take_part(1, true));
-        let caller = thread::spawn(move || {
-            let off = others.rendezvous.call_off();
-            others.wake();
-            off
+        let rendezvous = Arc::new(Rendezvous::new(2));
+        let executors = [0, 1].map(|_| {
+            let theirs = Arc::clone(&rendezvous);
+            thread::spawn(move || {
+                theirs.arrive();
+                theirs.agree();
+            })
         });
-        let done = together.take_part(0, true);
-        assert_eq!(other.join().unwrap(), done);
-        assert_eq!(caller.join().unwrap(), !done);
+        let off = rendezvous.call_off();
+        for executor in executors {
+            executor.join().unwrap();
+        }
+        let stage = rendezvous.stage();
+        assert_eq!(off, stage == Stage::Off, "{stage:?}");
+        assert!(off || stage == Stage::Agreed, "{stage:?}");
     });
 }
