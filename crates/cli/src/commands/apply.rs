@@ -29,7 +29,7 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Applications may come, go, and be tuned (period, deadline, expiry, commit, parameters, field I/O) without a
 /// missed cycle of those that stay, and a program may go on in another version with its state: by names and types of variables
 /// (PLC), by a function of its own (others); what becomes of it is told before anything is changed, and --dry-run tells
-/// that alone. With `together = true` in [change] of the next file all that stay and change do so at one moment, or none does.
+/// that alone. Where the next file says `together = true` (section `change`), all that are tuned change at one moment, or none does.
 /// Everything else takes a restart. Both nodes put the new configuration
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both. After a refusal, Ctrl-C, and --wait the change is withdrawn, unless a node is making it

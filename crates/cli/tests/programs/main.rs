@@ -165,7 +165,7 @@ impl Program for Wider {
             return Err(format!("version {version} is none that it knows"));
         };
         more.memory.sum = f64::from_ne_bytes(*sum);
-        if word("refuses") || (word("falters") && matches!(number_of_conversion()?, 5 | 6)) {
+        if word("refuses") || (word("falters") && matches!(number_of_conversion()?, 5..=7)) {
             return Err("the count is odd".into());
         }
         while word("loops") {

@@ -250,10 +250,19 @@ pub fn of_two_versions_one_that_cannot_convert_keeps_both_from_it() {
     assert!(!twice.written().iter().any(Write::is_next));
     assert!(!twice.is_changed());
 
-    // The fifth and sixth conversion fail: on the primary when both stand still, and in the next trial.
+    // The fifth to seventh conversion fail: on the primary when both stand still, and in the next two trials.
     let (stdout, stderr, status) =
         twice.apply(&twice.next("\"more\"", "\"wider\", \"falters\", \"more\""));
     assert_eq!(status, Some(0), "{stdout}{stderr}");
+    let (primary, ..) = twice.site.await_redundant("tank");
+    twice
+        .site
+        .await_status("neither has changed", &primary, |status| {
+            let weaknesses = status["weaknesses"].to_string();
+            weaknesses.contains("'ramp', 'slow' change together and go on as they were")
+                && weaknesses.contains("less and less often")
+        });
+    assert!(!twice.written().iter().any(Write::is_next));
     wait_until("both next versions", || {
         let written = twice.written();
         let next = |name| {
