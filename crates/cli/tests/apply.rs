@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use support::change::{BOTH, Pair, application, three};
 use support::plan::Plan;
-use support::process::{BUMPLESS, outcome};
+use support::process::{BUMPLESS, outcome, said};
 use support::site::Site;
 
 #[test]
@@ -62,6 +62,66 @@ fn applications_change_without_a_lost_cycle_of_those_that_stay() {
     let gone = pair.written("goes").len();
     pair.await_cycles("stays", 3);
     assert_eq!(pair.written("goes").len(), gone);
+}
+
+/// Two applications, one with a short deadline and the other with a budget.
+fn short_and_patient(short: &str, patient: &str) -> Vec<String> {
+    let more = |name: &str| match name == short {
+        true => "deadline_ms = 40\nretransmissions = 0\ncommit = \"async\"",
+        false => "deadline_ms = 72\nretransmissions = 3\ncommit = \"async\"",
+    };
+    let mut names = [short, patient];
+    names.sort_unstable();
+    let each = names.iter().zip(1..).map(|(name, channel)| {
+        application(name, channel, 200, more(name)).replace("size = 2000", "size = \"20 kB\"")
+    });
+    each.collect()
+}
+
+/// with both deadlines short, or both budgets, the network would be overloaded on the way.
+#[test]
+fn what_no_order_permits_changes_together() {
+    let mut plan = Plan::pair(1);
+    plan.open = true;
+    plan.network = "bandwidth_mbit = 10\nbit_error_rate = 1e-10".into();
+    plan.applications = short_and_patient("one", "two");
+    let mut pair = Pair {
+        site: Site::new(plan),
+    };
+    let config = pair.site.config().display().to_string();
+    let next = pair.write("next.toml", &short_and_patient("two", "one"));
+    let (stdout, stderr, status) = said(&["plan", &config, &next]);
+    assert_eq!(status, Some(1), "there is no order: {stdout}{stderr}");
+    for words in ["only all at once", "change together"] {
+        assert!(stdout.contains(words), "{stdout}");
+    }
+    pair.site.run_options = vec!["--log-transfers"];
+    pair.site.start_witnesses();
+    BOTH.iter().for_each(|node| pair.site.start(node));
+    pair.site.await_redundant("tank");
+    for name in ["one", "two"] {
+        pair.await_cycles(name, 2);
+    }
+    let (said, error, status) = pair.apply(&[&next, "--json"]);
+    assert_eq!(status, Some(0), "{said}{error}");
+    let told: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(told["together"], true, "{told}");
+    assert_eq!(told["tuned"], serde_json::json!(["one", "two"]), "{told}");
+    pair.await_settled();
+    for node in BOTH {
+        // What has not taken its settings is a weakness until it has.
+        pair.site
+            .await_status("both go on with their settings", node, |status| {
+                !status["weaknesses"]
+                    .to_string()
+                    .contains("go on as they were")
+            });
+    }
+    for name in ["one", "two"] {
+        pair.await_cycles(name, 3);
+        pair.judge(name);
+    }
+    assert_eq!(pair.file(), fs::read_to_string(&next).unwrap());
 }
 
 #[test]

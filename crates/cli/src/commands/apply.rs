@@ -1,6 +1,7 @@
 //! `bumpless apply`: change the applications of a running pair.
 
 mod ending;
+mod told;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,14 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_config::{Change, Config, Tuned};
+use bumpless_config::{Change, Config};
 use bumpless_node::control::{Request, Station};
-use bumpless_node::succession::{Fate, fate};
 use clap::Args;
 use serde_json::{Value, json};
 
 use self::ending::Ending;
-use super::program::compare::variables;
+use self::told::{Fates, lines, lists, together};
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -29,7 +29,8 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Applications may come, go, and be tuned (period, deadline, expiry, commit, parameters, field I/O) without a
 /// missed cycle of those that stay, and a program may go on in another version with its state: by names and types of variables
 /// (PLC), by a function of its own (others); what becomes of it is told before anything is changed, and --dry-run tells
-/// that alone. Everything else takes a restart. Both nodes put the new configuration
+/// that alone. Where the next file says `together = true` (section `change`), all that are tuned change at one moment, or none does.
+/// Everything else takes a restart. Both nodes put the new configuration
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both. After a refusal, Ctrl-C, and --wait the change is withdrawn, unless a node is making it
 /// already: which configuration is in force is then asked of the nodes, and told.
@@ -175,12 +176,11 @@ impl Apply {
             for (what, names) in lists(all) {
                 line[what] = names.into();
             }
+            line["together"] = together(all).into();
             line["states"] = fates.as_json();
             output::print_line(line);
         } else {
-            for (what, names) in lists(all).iter().filter(|(_, names)| !names.is_empty()) {
-                output::print_line(format_args!("{what}: {}", names.join(", ")));
-            }
+            lines(all).iter().for_each(output::print_line);
             fates.lines().iter().for_each(output::print_line);
         }
         let refused: Vec<String> = fates.refused().collect();
@@ -306,13 +306,13 @@ impl Apply {
 
     fn done(
         &self,
-        (old, new, change): (&Config, &Config, &Change),
+        all: (&Config, &Config, &Change),
         fates: &Fates,
         nodes: &[String],
         took: Duration,
     ) {
+        let new = all.1;
         output::done("the new configuration is in force");
-        let lists = lists((old, new, change));
         if self.json {
             let mut line = json!({
                 "schema": "bumpless.apply/1",
@@ -321,76 +321,21 @@ impl Apply {
                 "in_force_on": nodes,
                 "took_ms": took.as_secs_f64() * 1e3,
             });
-            for (what, names) in lists {
+            for (what, names) in lists(all) {
                 line[what] = names.into();
             }
+            line["together"] = together(all).into();
             line["states"] = fates.as_json();
             output::print_line(line);
             return;
         }
-        for (what, names) in lists.iter().filter(|(_, names)| !names.is_empty()) {
-            output::print_line(format_args!("{what}: {}", names.join(", ")));
-        }
+        lines(all).iter().for_each(output::print_line);
         output::print_line(format_args!(
             "in force on {} after {:.0} ms; {} is what a restart begins with",
             nodes.join(" and "),
             took.as_secs_f64() * 1e3,
             self.config.display()
         ));
-    }
-}
-
-/// Names of the applications that go, go on with other settings, and come.
-fn lists((old, new, change): (&Config, &Config, &Change)) -> [(&'static str, Vec<String>); 3] {
-    let names = |config: &Config, positions: &[usize]| -> Vec<String> {
-        let name = |&at: &usize| config.applications[at].name.clone();
-        positions.iter().map(name).collect()
-    };
-    let tuned: Vec<usize> = change.tuned.iter().map(|tuned| tuned.to).collect();
-    [
-        ("removed", names(old, &change.removed)),
-        ("tuned", names(new, &tuned)),
-        ("added", names(new, &change.added)),
-    ]
-}
-
-/// What becomes of the states of the programs of which another version is to run, by application.
-struct Fates(Vec<(String, Result<Fate, String>)>);
-
-impl Fates {
-    fn of(old: &Config, new: &Config, change: &Change) -> Self {
-        let fate = |tuned: &Tuned| {
-            let (before, next) = (&old.applications[tuned.from], &new.applications[tuned.to]);
-            Some((next.name.clone(), fate(before, next)?))
-        };
-        Self(change.tuned.iter().filter_map(fate).collect())
-    }
-
-    fn refused(&self) -> impl Iterator<Item = String> {
-        let refused = self.0.iter();
-        refused.filter_map(|(name, fate)| {
-            Some(format!("application '{name}': {}", fate.as_ref().err()?))
-        })
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let told = self.0.iter();
-        let told =
-            told.filter_map(|(name, fate)| Some(format!("'{name}': {}", fate.as_ref().ok()?)));
-        told.collect()
-    }
-
-    fn as_json(&self) -> Value {
-        let of = |(name, fate): &(String, Result<Fate, String>)| {
-            let (word, more) = match fate {
-                Ok(Fate::Variables(succession)) => ("by_variables", variables(succession)),
-                Ok(Fate::Fresh) => ("fresh", Value::Null),
-                Ok(Fate::ByStart) => ("by_start", Value::Null),
-                Err(why) => ("refused", json!({ "why": why })),
-            };
-            json!({"application": name, "state": word, "variables": more})
-        };
-        self.0.iter().map(of).collect()
     }
 }
 

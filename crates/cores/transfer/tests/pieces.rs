@@ -75,6 +75,61 @@ fn a_state_whose_copy_ends_too_late_fails_by_its_deadline_and_the_next_is_safe()
     assert_eq!(world.read(0).unwrap().1, state(2, 1_000_000));
 }
 
+/// What ends while a state is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    OneNetwork,
+    BothNetworks,
+    TheReceiver,
+}
+
+/// Cuts a transfer before its `at`-th further piece is copied, and lets the next one go by.
+fn cut(ends: Ends, unsent: Unsent, at: usize) {
+    let mut world = Plan::links(2)
+        .with(|p| p.channels[0].unsent = unsent)
+        .build();
+    let told = format!("{ends:?}, {unsent:?}, before piece {at}");
+    let before = publish(&mut world, state(1, 1_000_000), |world| world.run(us(300)));
+    assert!(world.fate(before).is_some(), "{told}");
+    let mut copied = 0;
+    let ticket = publish(&mut world, state(2, 1_000_000), |world| {
+        match ends {
+            _ if copied != at => {}
+            Ends::OneNetwork => world.paths[0].up = false,
+            Ends::BothNetworks => world.paths.iter_mut().for_each(|path| path.up = false),
+            Ends::TheReceiver => world.restart_receiver(8),
+        }
+        copied += 1;
+        world.run(us(300));
+    });
+    assert!(copied > at, "{told}");
+    let safe = world.fate(ticket).is_some();
+    assert_eq!(safe, ends == Ends::OneNetwork, "{told}");
+    let read = world.read(0).map(|(_, state)| state);
+    let expected = match ends {
+        Ends::OneNetwork => Some(state(2, 1_000_000)),
+        Ends::BothNetworks => Some(state(1, 1_000_000)),
+        Ends::TheReceiver => None,
+    };
+    assert!(read == expected, "{told}: another state, or half of one");
+    world.paths.iter_mut().for_each(|path| path.up = true);
+    world.run(ms(50));
+    let next = publish(&mut world, state(3, 1_000_000), |world| world.run(us(300)));
+    assert!(world.fate(next).is_some(), "{told}");
+    assert!(world.read(0).unwrap().1 == state(3, 1_000_000), "{told}");
+}
+
+#[test]
+fn a_transfer_cut_while_its_state_is_copied_leaves_a_whole_one() {
+    for unsent in [Unsent::Replace, Unsent::Keep] {
+        for ends in [Ends::OneNetwork, Ends::BothNetworks, Ends::TheReceiver] {
+            // Before anything of it has left, a new receiver is told of it as of any state.
+            let from = usize::from(ends == Ends::TheReceiver);
+            (from..4).for_each(|at| cut(ends, unsent, at));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 60 }))]
 

@@ -3,7 +3,7 @@
 mod world;
 
 use bumpless_base::{Counter, Random};
-use bumpless_transfer::SenderEvent;
+use bumpless_transfer::{FailureCause, SenderEvent, Unsent};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, WireVersion, encode_ack};
 use world::*;
 
@@ -43,6 +43,26 @@ fn a_restart_does_not_black_hole_the_channel() {
             assert_eq!(world.read(0).unwrap(), (2, state(11, STATE)));
         }
     }
+}
+
+/// T-5, T-54: what waits behind a transfer does not wait for the next publication to be told so.
+#[test]
+fn all_that_is_kept_fails_at_once_when_the_session_ends() {
+    let mut world = Plan::links(1)
+        .with(|p| p.channels[0].unsent = Unsent::Keep)
+        .build();
+    for ticket in 0..3 {
+        assert_eq!(world.publish(0, &state(ticket, STATE)).superseded, None);
+        world.run(us(50));
+    }
+    world.set_session(None);
+    let events: Vec<_> = std::iter::from_fn(|| world.sender.poll_event()).collect();
+    let failed = |(at, event): (usize, &SenderEvent)| {
+        let ended = FailureCause::SessionEnded;
+        matches!(*event, SenderEvent::Failed { ticket, cause, .. } if (ticket, cause) == (at as u64, ended))
+    };
+    let told = events.iter().enumerate().all(failed);
+    assert!(events.len() == 3 && told, "{events:?}");
 }
 
 #[test]

@@ -126,6 +126,7 @@ pub fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
         reception,
         registration,
         plan: _,
+        change: _,
         networks,
         nodes,
         references,

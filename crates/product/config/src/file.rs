@@ -5,9 +5,9 @@ use toml_edit::{Document, Item, Table, TableLike};
 use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
-    Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
-    Realtime, Reception, Reference, Registration, SECTIONS, Section, Security, SetPoint,
-    StateSecurity, Timing, Transfer,
+    Application, ChangeSettings, Device, FieldIo, Group, Input, Network, Node, Output, Pair,
+    PlanSettings, Realtime, Reception, Reference, Registration, SECTIONS, Section, Security,
+    SetPoint, StateSecurity, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -22,6 +22,7 @@ pub(crate) struct File {
     pub(crate) reception: Reception,
     pub(crate) registration: Registration,
     pub(crate) plan: PlanSettings,
+    pub(crate) change: ChangeSettings,
     pub(crate) networks: Vec<Network>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) references: Vec<Reference>,
@@ -112,6 +113,7 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
         reception: once(reader, root),
         registration: once(reader, root),
         plan: once(reader, root),
+        change: once(reader, root),
         networks: many(reader, root, ""),
         nodes: many(reader, root, ""),
         references: many(reader, root, ""),

@@ -49,6 +49,7 @@ impl Config {
             reception: _,
             registration: _,
             plan: _,
+            change,
             networks,
             nodes,
             references,
@@ -75,6 +76,10 @@ impl Config {
         applications
             .iter()
             .for_each(|application| text.application(application));
+        // As usual it says nothing, so that releases which do not know the field agree with those that do.
+        if change.together {
+            text.line("change.together", format_args!("true"));
+        }
         text.0
     }
 }

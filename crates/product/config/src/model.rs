@@ -56,6 +56,8 @@ pub struct Config {
     pub registration: Option<Registration>,
     /// What the plan is told, and what comes of its answer.
     pub plan: PlanSettings,
+    /// How a running pair changes to this configuration.
+    pub change: ChangeSettings,
     /// The networks; the position is the [`LinkId`].
     pub networks: Vec<Network>,
     /// The controllers; the position is the [`NodeId`].
@@ -194,6 +196,13 @@ pub struct PlanSettings {
     pub run_although_refused: bool,
     /// How much later than intended a thread may go on.
     pub jitter: Duration,
+}
+
+/// How a running pair changes to the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeSettings {
+    /// All applications that go on with other settings do so at one moment, or none does.
+    pub together: bool,
 }
 
 /// How often a network loses frames.

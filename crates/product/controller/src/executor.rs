@@ -27,7 +27,7 @@ pub use settings::{CommitMode, ExecutorSettings, OnFailure, OnProgramFault};
 
 use crate::state::Progress;
 use crate::{Application, FieldIo, LoadError};
-use bumpless_base::Counters;
+use bumpless_base::{Counters, Instant};
 
 /// What [`Executor::tune`] puts in or gives back.
 pub type Tuned = (Box<dyn Application>, Box<dyn FieldIo>);
@@ -92,16 +92,39 @@ where
     pub fn tune(
         &mut self,
         settings: ExecutorSettings,
+        mut application: Box<dyn Application>,
+        field: Box<dyn FieldIo>,
+    ) -> Result<Tuned, (LoadError, Tuned)> {
+        match self.machine.hand_state_to(&mut *application) {
+            Ok(()) => Ok(self.exchange(settings, application, field)),
+            Err(error) => Err((error, (application, field))),
+        }
+    }
+
+    /// See [`CycleMachine::hand_state_to`].
+    ///
+    /// # Errors
+    /// `next` does not take the state.
+    pub fn hand_state_to(&mut self, next: &mut dyn Application) -> Result<(), LoadError> {
+        self.machine.hand_state_to(next)
+    }
+
+    /// Goes on with `settings`, with `application`, which has taken over the state ([`CycleMachine::exchange`]), and with
+    /// `field`; what was in their place comes back.
+    pub fn exchange(
+        &mut self,
+        settings: ExecutorSettings,
         application: Box<dyn Application>,
         mut field: Box<dyn FieldIo>,
-    ) -> Result<Tuned, (LoadError, Tuned)> {
-        match self.machine.tune(settings, application) {
-            Ok(application) => {
-                field.take_over(&mut *self.field);
-                Ok((application, std::mem::replace(&mut self.field, field)))
-            }
-            Err((error, application)) => Err((error, (application, field))),
-        }
+    ) -> Tuned {
+        let application = self.machine.exchange(settings, application);
+        field.take_over(&mut *self.field);
+        (application, std::mem::replace(&mut self.field, field))
+    }
+
+    /// When the next cycle begins, if nobody wakes the executor before.
+    pub const fn next_at(&self) -> Instant {
+        self.machine.next_at()
     }
 
     /// See [`CycleMachine::newest_state`].

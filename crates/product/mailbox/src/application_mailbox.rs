@@ -98,6 +98,8 @@ pub struct ApplicationMailbox {
     /// Whether the program may run: [`ProgramStanding`] as a number.
     program: AtomicU32,
     resume_order: ResumeOrder,
+    /// Others wait until this executor is between two cycles.
+    called: AtomicBool,
     /// How many states have come.
     received: AtomicU64,
     /// How many of them had come when the executor last looked at the newest.
@@ -262,6 +264,32 @@ impl ApplicationMailbox {
     /// Since when the present cycle runs.
     pub fn cycle_since(&self) -> Option<Instant> {
         instant_of(self.cycle_since.load(Ordering::SeqCst))
+    }
+
+    /// Has the executor look up between two cycles as soon as nothing is on its way to the backup: others wait for that.
+    pub fn call(&self) {
+        self.called.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// The executor has looked up, or nobody waits any more.
+    pub fn end_call(&self) {
+        // Hardly ever is there one: to look does not take the line from whoever else reads it.
+        if self.is_called() {
+            self.called.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether others wait until this executor is between two cycles.
+    pub fn is_called(&self) -> bool {
+        self.called.load(Ordering::SeqCst)
+    }
+
+    /// Whether it is known what became of the newest published state. Of one that was withheld nothing is awaited.
+    pub fn newest_is_settled(&self) -> bool {
+        let published = self.published.load(Ordering::SeqCst);
+        let settled = self.settled.load(Ordering::SeqCst);
+        published == u64::MAX || settled >= published || self.newest_is_safe()
     }
 
     /// Whether the newest published state is at the backup.
@@ -454,8 +482,11 @@ mod tests {
         mailbox.note_published(0, StateLife::default());
         assert!(!mailbox.newest_is_safe());
         assert_eq!(mailbox.outcome(1), TransferOutcome::Pending);
+        mailbox.note_published(1, StateLife::default());
+        assert!(!mailbox.newest_is_settled());
         mailbox.settle(1, false);
         assert_eq!(mailbox.outcome(1), TransferOutcome::Failed);
+        assert!(mailbox.newest_is_settled() && !mailbox.newest_is_safe());
         mailbox.note_published(3, StateLife::default());
         assert!(!mailbox.newest_is_safe());
         mailbox.settle(3, true);

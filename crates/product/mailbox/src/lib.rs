@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`PublishedPermit`] | data plane | executors |
 //! | [`ApplicationMailbox`] | both | both |
+//! | [`Rendezvous`] | executors | executors |
 //! | [`Recorder`], [`Records`] | each thread its own | the log's thread |
 //!
 //! States themselves pass through `bumpless-transfer`. A crate of its own, and small, so that each
@@ -13,6 +14,7 @@
 mod application_mailbox;
 mod published_permit;
 mod records;
+mod rendezvous;
 mod resume_order;
 mod sync;
 
@@ -20,4 +22,5 @@ pub use application_mailbox::{ApplicationMailbox, MemberStatus, StateLife, end_s
 pub use bumpless_base::{Permit, TransferOutcome};
 pub use published_permit::PublishedPermit;
 pub use records::{Entrance, Recorder, Records, Ring};
+pub use rendezvous::{Rendezvous, Stage};
 pub use resume_order::ResumeOrder;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bumpless_atomic_box::{DirtySet, every_order};
 use bumpless_base::{Epoch, Instant, Role};
 use bumpless_mailbox::{
-    ApplicationMailbox, MemberStatus, Permit, PublishedPermit, Records, StateLife, TransferOutcome,
-    end_simplex,
+    ApplicationMailbox, MemberStatus, Permit, PublishedPermit, Records, Rendezvous, Stage,
+    StateLife, TransferOutcome, end_simplex,
 };
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -330,5 +330,79 @@ fn every_record_comes_out_in_order_or_is_counted() {
         assert_eq!(seen.len() as u64 + records.lost(), 3);
         let (one, other): (Vec<u32>, Vec<u32>) = seen.into_iter().partition(|&entry| entry < 10);
         assert!(one.is_sorted() && other.is_sorted());
+    });
+}
+
+/// What two executors share that do something together, or none of them does.
+struct Together {
+    rendezvous: Rendezvous,
+    mailboxes: [ApplicationMailbox; 2],
+}
+
+impl Together {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            rendezvous: Rendezvous::new(2),
+            mailboxes: Default::default(),
+        })
+    }
+
+    fn wake(&self) {
+        self.mailboxes.iter().for_each(ApplicationMailbox::wake);
+    }
+
+    /// Executor `me` takes part; returns whether it does it.
+    fn take_part(&self, me: usize, can: bool) -> bool {
+        self.mailboxes[me].register_executor();
+        if !self.rendezvous.arrive() {
+            return false;
+        }
+        self.wake();
+        while matches!(self.rendezvous.stage(), Stage::Gathering(_)) {
+            park();
+        }
+        match can {
+            true => self.rendezvous.agree(),
+            false => self.rendezvous.call_off(),
+        };
+        self.wake();
+        while matches!(self.rendezvous.stage(), Stage::Trying(_)) {
+            park();
+        }
+        self.rendezvous.stage() == Stage::Agreed
+    }
+}
+
+#[test]
+fn two_executors_do_it_together_or_none_does_and_none_waits_in_vain() {
+    for can in [true, false] {
+        every_order(move || {
+            let together = Together::new();
+            let theirs = Arc::clone(&together);
+            let other = thread::spawn(move || theirs.take_part(1, can));
+            assert_eq!(together.take_part(0, true), can);
+            assert_eq!(other.join().unwrap(), can);
+        });
+    }
+}
+
+#[test]
+fn whoever_calls_it_off_at_any_moment_does_so_for_both_or_for_none() {
+    every_order(|| {
+        let rendezvous = Arc::new(Rendezvous::new(2));
+        let executors = [0, 1].map(|_| {
+            let theirs = Arc::clone(&rendezvous);
+            thread::spawn(move || {
+                theirs.arrive();
+                theirs.agree();
+            })
+        });
+        let off = rendezvous.call_off();
+        for executor in executors {
+            executor.join().unwrap();
+        }
+        let stage = rendezvous.stage();
+        assert_eq!(off, stage == Stage::Off, "{stage:?}");
+        assert!(off || stage == Stage::Agreed, "{stage:?}");
     });
 }

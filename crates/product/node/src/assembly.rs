@@ -127,6 +127,7 @@ fn start_threads(
         guards: guards.clone(),
         field: FieldIdentity::new((config, &wiring.names.node), folder, field_boards),
         stop: Arc::clone(&options.stop),
+        failover: config.timing.failover_time(),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);

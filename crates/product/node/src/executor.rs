@@ -15,7 +15,7 @@ use bumpless_controller::{Replication, StateInfo, TransferOutcome};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit, StateLife};
 use bumpless_transfer::{Publisher, StateView, Subscriber};
 
-pub use self::clock::{Situation, ThreadClock};
+pub use self::clock::{Situation, ThreadClock, is_settled};
 pub use self::environment::{Environment, Threads, now};
 pub use self::output_gate::GroupOutputGate;
 use crate::persist::Keeper;

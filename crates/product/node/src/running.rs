@@ -1,5 +1,7 @@
 //! The application threads of a node while it runs: starting, tuning and ending each on its own.
 
+mod together;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bumpless_base::NodeId;
+use bumpless_base::{self as base, NodeId};
 use bumpless_config as config;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
@@ -48,6 +50,8 @@ pub struct Common {
     pub field: FieldIdentity,
     /// Set where the node is to end: a program that begins is not waited for then.
     pub stop: Arc<AtomicBool>,
+    /// How long the partner takes to take over.
+    pub failover: base::Duration,
 }
 
 struct RunningApplication {
@@ -56,6 +60,18 @@ struct RunningApplication {
     mailbox: Arc<ApplicationMailbox>,
     tuning: Arc<TuningSlots>,
     version: Version,
+}
+
+/// What is made for an application that is to go on with other settings.
+struct Made {
+    tuning: Tuning,
+    /// What it is from then on.
+    next: Version,
+    opened: Opened,
+}
+
+fn not_here(settings: &config::Application) -> String {
+    format!("'{}' does not run here", settings.name)
 }
 
 /// The application threads, by place.
@@ -163,38 +179,62 @@ impl Running {
     /// # Errors
     /// Why it does not, in words.
     pub fn tune(&mut self, place: usize, settings: &config::Application) -> Result<(), String> {
-        let Some(running) = self.threads.get_mut(&place) else {
-            return Err(format!("'{}' does not run here", settings.name));
+        let Some(running) = self.threads.get(&place) else {
+            return Err(not_here(settings));
         };
         let name = &settings.name;
         let as_it_was = |error: String| format!("'{name}' goes on as it was: {error}");
-        let mut opened = Opened::following();
-        let mut tuning = Tuning::new(
-            (settings, &running.version),
-            (self.common.node, &self.common.field),
-            self.common.priority,
-            &mut opened,
-        )
-        .map_err(|error| as_it_was(error.to_string()))?;
-        tuning.warm_up();
-        let next = tuning.version(settings);
-        // Before the first state of it can come.
-        if running.version.is_another(settings)
-            && let Some(keeping) = &self.common.keeping
-        {
-            keeping.add_version(name, next.saved());
-        }
-        running.tuning.ask(tuning);
+        let made = self.make(place, settings, None).map_err(as_it_was)?;
+        running.tuning.ask(made.tuning);
         running.mailbox.wake();
         match running.answered(TuningSlots::answer) {
             Some(Ok(())) => {
-                running.version = next;
-                self.common.field.drivers().used(opened);
+                self.follow(place, made.next, made.opened);
                 Ok(())
             }
             Some(Err(error)) => Err(as_it_was(error)),
             None => Err(format!("'{name}' has not ended its cycle; see its log")),
         }
+    }
+
+    /// Makes everything with which the application at `place` goes on with `settings`; its next version takes over `state` for trial.
+    fn make(
+        &self,
+        place: usize,
+        settings: &config::Application,
+        state: Option<&[u8]>,
+    ) -> Result<Made, String> {
+        let running = self.threads.get(&place).ok_or_else(|| not_here(settings))?;
+        let common = &self.common;
+        let mut opened = Opened::following();
+        let mut tuning = Tuning::new(
+            (settings, &running.version),
+            (common.node, &common.field),
+            (common.priority, state),
+            &mut opened,
+        )
+        .map_err(|error| error.to_string())?;
+        tuning.warm_up();
+        let next = tuning.version(settings);
+        // Before the first state of it can come.
+        if running.version.is_another(settings)
+            && let Some(keeping) = &common.keeping
+        {
+            keeping.add_version(&settings.name, next.saved());
+        }
+        Ok(Made {
+            tuning,
+            next,
+            opened,
+        })
+    }
+
+    /// The application at `place` has gone on with what was made for it.
+    fn follow(&mut self, place: usize, next: Version, opened: Opened) {
+        if let Some(running) = self.threads.get_mut(&place) {
+            running.version = next;
+        }
+        self.common.field.drivers().used(opened);
     }
 
     /// Ends all, at once.

@@ -19,6 +19,7 @@ mod keeper;
 pub mod plc;
 mod process;
 mod processor;
+mod running;
 mod sidecar;
 
 pub use ask::{Told, ask};

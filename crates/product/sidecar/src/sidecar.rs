@@ -1,17 +1,18 @@
-//! The program as an application.
+//! A program in a process of its own, cycle by cycle: what is asked of it, and which state counts after that.
 
-use std::sync::Arc;
+mod application;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bumpless_base::pieces::overlay;
-use bumpless_base::{Duration, Instant, Pieces, Revision};
+use bumpless_base::Duration;
 use bumpless_controller::retain::{Retained, Table, TableError};
-use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Unanswered};
-use bumpless_program::layout::{command, result};
+use bumpless_controller::{Application, CycleContext};
+use bumpless_program::layout::command;
 
 use crate::committed::Committed;
 use crate::keeper::{Keeper, Ready};
-use crate::process::{Attached, Process, Waited, now};
+use crate::process::Attached;
+use crate::running::Running;
 use crate::{Cause, Command, Fault, Limits, Shape, StartCause, StartFault};
 
 /// Bytes of a saved state before the program's own (H-19).
@@ -37,12 +38,6 @@ pub struct Counts {
     pub starts: u64,
     /// How often tracking of changes was given up, so that the whole state is compared since.
     pub tracking_lost: u64,
-}
-
-/// A process with the number of its last request.
-struct Running {
-    process: Arc<Process>,
-    request: u32,
 }
 
 /// A program in a process of its own.
@@ -326,215 +321,6 @@ impl Sidecar {
         if let Some(running) = &self.running {
             running.process.shared().write_state(self.committed.state());
         }
-    }
-}
-
-impl Running {
-    fn execute(
-        &mut self,
-        context: &CycleContext,
-        limit: Duration,
-        inputs: &[f64],
-        outputs: &[f64],
-    ) -> Result<(), Cause> {
-        let began = now();
-        let before = self.process.computed();
-        let shared = self.process.shared();
-        for (slots, values) in [(shared.inputs(), inputs), (shared.outputs(), outputs)] {
-            for (slot, value) in slots.iter().zip(values) {
-                slot.store(value.to_bits(), Ordering::Relaxed);
-            }
-        }
-        let header = shared.header();
-        header.cycle.store(context.cycle, Ordering::Relaxed);
-        header
-            .period
-            .store(context.period.as_nanos(), Ordering::Relaxed);
-        self.ask(command::EXECUTE, limit, (began, before))
-    }
-
-    fn convert(&mut self, (version, old): (u64, &[u8]), limit: Duration) -> Result<(), Cause> {
-        let began = (now(), self.process.computed());
-        let header = self.process.shared().header();
-        header.old_version.store(version, Ordering::Relaxed);
-        header.old_len.store(old.len() as u64, Ordering::Relaxed);
-        self.process.shared().write_state(old);
-        self.ask(command::CONVERT, limit, began)
-    }
-
-    /// Gives it a command and waits for the answer, from when and with what processor time it `began`.
-    fn ask(
-        &mut self,
-        command: u32,
-        limit: Duration,
-        (began, before): (Instant, Option<Duration>),
-    ) -> Result<(), Cause> {
-        self.request = self.request.wrapping_add(1);
-        self.process.request(self.request, command);
-        match self.process.wait(self.request, began + limit) {
-            Waited::Answered => Ok(()),
-            Waited::Gone => Err(Cause::Died(self.process.how())),
-            Waited::Late => {
-                let computed = self.process.computed().zip(before);
-                Err(Cause::Unanswered(Unanswered {
-                    limit,
-                    elapsed: now().since(began),
-                    computed: computed.map(|(after, before)| after - before),
-                }))
-            }
-        }
-    }
-
-    /// Whether the answer is one of a program that keeps to what it attached with.
-    fn judge(&self, shape: Shape, attached: &Attached) -> Result<(), Cause> {
-        let header = self.process.shared().header();
-        let (inputs, outputs) = (&header.program_inputs, &header.program_outputs);
-        for (field, expected, found) in [
-            (
-                "bytes of the state",
-                attached.state_len as u64,
-                header.state_len.load(Ordering::Relaxed),
-            ),
-            (
-                "version of the state",
-                attached.state_version,
-                header.state_version.load(Ordering::Relaxed),
-            ),
-            (
-                "inputs",
-                shape.inputs as u64,
-                inputs.load(Ordering::Relaxed).into(),
-            ),
-            (
-                "outputs",
-                shape.outputs as u64,
-                outputs.load(Ordering::Relaxed).into(),
-            ),
-        ] {
-            if expected != found {
-                return Err(Cause::WrongAnswer {
-                    field,
-                    expected,
-                    found,
-                });
-            }
-        }
-        match header.result.load(Ordering::Relaxed) {
-            result::DONE => Ok(()),
-            result::FAILED => Err(Cause::Failed(self.process.message())),
-            found => Err(Cause::WrongAnswer {
-                field: "result",
-                expected: result::DONE.into(),
-                found: found.into(),
-            }),
-        }
-    }
-}
-
-impl Pieces for Sidecar {
-    fn size(&self) -> usize {
-        HEAD + self.attached.state_len
-    }
-
-    fn revision(&self) -> Option<Revision> {
-        Some(Revision {
-            of: self.number,
-            number: self.committed.revision(),
-        })
-    }
-
-    fn copy(&self, at: usize, piece: &mut [u8], held: Option<Revision>) {
-        overlay(piece, at, &self.attached.owner.to_le_bytes(), 0);
-        let skipped = HEAD.saturating_sub(at);
-        if let Some(rest) = piece.get_mut(skipped..) {
-            let since = held.map(|held| held.number);
-            let at = (at + skipped).saturating_sub(HEAD);
-            self.committed.copy(at, rest, since);
-        }
-    }
-}
-
-impl Application for Sidecar {
-    fn inputs(&self) -> usize {
-        self.shape.inputs
-    }
-
-    fn outputs(&self) -> usize {
-        self.shape.outputs
-    }
-
-    fn execute(
-        &mut self,
-        context: &CycleContext,
-        inputs: &[f64],
-        outputs: &mut [f64],
-    ) -> Result<(), ProgramFault> {
-        self.ask_for_outputs(context, inputs, outputs)?;
-        if let Some(fault) = ProgramFault::of_outputs(outputs) {
-            self.put_state();
-            return Err(fault);
-        }
-        self.commit();
-        Ok(())
-    }
-
-    fn keeps_state(&self) -> bool {
-        true
-    }
-
-    fn restore(&mut self) -> Result<(), LoadError> {
-        self.put_state();
-        Ok(())
-    }
-
-    fn pieces(&self) -> Option<&dyn Pieces> {
-        Some(self)
-    }
-
-    fn retained(&self) -> Option<&Table> {
-        Some(&self.retained)
-    }
-
-    fn state_size_max(&self) -> usize {
-        HEAD + self.attached.state_len
-    }
-
-    fn state_owner(&self) -> Option<u64> {
-        Some(self.owner())
-    }
-
-    fn save(&self, into: &mut [u8]) -> usize {
-        let state = self.committed.state();
-        let len = HEAD + state.len();
-        into[..HEAD].copy_from_slice(&self.attached.owner.to_le_bytes());
-        into[HEAD..len].copy_from_slice(state);
-        len
-    }
-
-    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
-        let expected = self.state_size_max();
-        let Some((head, state)) = state
-            .split_first_chunk::<HEAD>()
-            .filter(|_| state.len() == expected)
-        else {
-            return Err(LoadError::Length {
-                expected,
-                found: state.len(),
-            });
-        };
-        if u64::from_le_bytes(*head) != self.attached.owner {
-            return Err(LoadError::Value {
-                field: "program that it is of",
-            });
-        }
-        self.committed.replace(state);
-        self.put_state();
-        Ok(())
-    }
-
-    fn reset(&mut self) {
-        self.committed.replace(&self.initial);
-        self.put_state();
     }
 }
 

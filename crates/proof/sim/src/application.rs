@@ -10,7 +10,7 @@ use bumpless_controller::{CycleReport, Replication, StateInfo, TransferOutcome};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_node::applications::{FollowUp, Reporter};
 use bumpless_node::build::Shared;
-use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
+use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation, is_settled};
 use bumpless_node::log::EventSink;
 use bumpless_node::persist::Keeper;
 use bumpless_node::program::executor_settings;
@@ -276,6 +276,11 @@ impl App {
             }
             Need::Read { .. } | Need::KeepWarm { .. } | Need::Write { .. } => None,
         }
+    }
+
+    /// Whether nothing of it is on its way to the backup.
+    pub fn is_settled(&self) -> bool {
+        is_settled(&self.gate, &self.mailbox)
     }
 
     /// Whether its node took the role without a fresh state of every application.

@@ -54,13 +54,6 @@ mod world;
 /// # Errors
 /// Why it does not.
 pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
-    if settings.unsent == bumpless_config::Unsent::Keep {
-        return Err(std::io::Error::other(format!(
-            "'{}' keeps what is unsent, and what is checked here is that the latest state wins; leave `unsent` out of the \
-             configuration that is simulated",
-            settings.name
-        )));
-    }
     failing::build(settings).map(drop)
 }
 

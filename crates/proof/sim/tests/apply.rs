@@ -38,11 +38,12 @@ fn changes(count: usize, from: u64) -> Vec<Timed> {
     (1..=count).flat_map(both).collect()
 }
 
-#[test]
-fn a_pair_under_load_changes_again_and_again_without_losing_a_cycle() {
+/// Ten changes, of which nobody notices anything.
+fn lose_no_cycle(adapted: impl Fn(Settings) -> Settings) {
     for seed in 0..3 {
         let calm = simulate(&settings(seed, 12, Vec::new()));
-        let changed = simulate(&settings(seed, 12, changes(10, 2500 * MS)));
+        let changed = adapted(settings(seed, 12, changes(10, 2500 * MS)));
+        let changed = simulate(&changed);
         assert_eq!(changed.violations, [], "seed {seed}");
         assert_eq!(changed.changes, 20, "both nodes make each change");
         for counter in [
@@ -61,6 +62,17 @@ fn a_pair_under_load_changes_again_and_again_without_losing_a_cycle() {
             );
         }
     }
+}
+
+#[test]
+fn a_pair_under_load_changes_again_and_again_without_losing_a_cycle() {
+    lose_no_cycle(|settings| settings);
+}
+
+///
+#[test]
+fn applications_that_change_together_lose_no_cycle() {
+    lose_no_cycle(together);
 }
 
 #[test]
@@ -83,6 +95,33 @@ fn a_node_that_dies_at_any_step_ends_with_what_its_partner_has() {
         changed >= 28 * 2,
         "the first change is made in each run: {changed}"
     );
+}
+
+/// The same pair, of which all applications that a change tunes change together.
+fn together(settings: Settings) -> Settings {
+    let mut config = bumpless_config::Config::clone(&settings.config);
+    config.change.together = true;
+    let config = config.into();
+    Settings { config, ..settings }
+}
+
+#[test]
+fn a_node_that_dies_while_they_change_together_ends_as_its_partner() {
+    let mut changed = 0;
+    for node in 0..2 {
+        for steps in 0..12 {
+            let mut script = changes(3, 2500 * MS);
+            script.push(Timed {
+                at: 3100 * MS,
+                until: 4500 * MS,
+                fault: Fault::CrashInChange { node, steps },
+            });
+            let report = simulate(&together(settings(steps.into(), 12, script)));
+            assert_eq!(report.violations, [], "node {node}, step {steps}");
+            changed += report.changes;
+        }
+    }
+    assert!(changed >= 24 * 2, "each run makes the first: {changed}");
 }
 
 #[test]

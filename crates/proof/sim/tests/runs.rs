@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bumpless_base::Counter;
+use bumpless_base::{Counter, Unsent};
+use bumpless_config::Config;
 use bumpless_sim::{
     Fault, Junk, Report, Scenario, Settings, Size, Window, faults, run, run_unless,
 };
@@ -356,4 +357,31 @@ fn todays_seeds_break_no_invariant() {
             report.last_events
         );
     }
+}
+
+/// T-54: the shipped channels beside the model of what is kept. A deadline of several periods is more than a file may have (C-12): while
+/// networks are cut, several states wait behind one that has begun.
+#[test]
+fn storms_break_nothing_where_what_is_unsent_is_kept() {
+    let run = |seed: u64, unsent: Unsent| {
+        let mut settings = settings(Size::Small, seed, 20);
+        let mut config = Config::clone(&settings.config);
+        for application in &mut config.applications {
+            let more = application.period * 3;
+            application.deadline = application.deadline + more;
+            application.expiry = application.expiry + more;
+            application.unsent = unsent;
+        }
+        settings.config = config.into();
+        simulate(&settings)
+    };
+    let (mut replaced, mut kept) = (0, 0);
+    for seed in 0..6 {
+        let superseded = |report: &Report| report.counters.get(Counter::StatesSuperseded);
+        replaced += superseded(&run(seed, Unsent::Replace));
+        let report = run(seed, Unsent::Keep);
+        assert_eq!(report.violations, [], "seed {seed}");
+        kept += superseded(&report);
+    }
+    assert!(kept < replaced, "{kept} of {replaced}");
 }

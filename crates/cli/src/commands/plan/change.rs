@@ -108,6 +108,13 @@ fn while_running(
             }
         }
         Ok(tuned) => {
+            let only_so = matches!(change.order, Some(Order::Atomic { .. }));
+            if tuned.tuned.len() > 1 && (only_so || after.change.together) {
+                let _ = writeln!(
+                    text,
+                    "bumpless apply has those that stay change together: all of them before their next cycle, or none"
+                );
+            }
             let Some(Order::Steps { steps }) = &change.order else {
                 return text;
             };

@@ -14,11 +14,11 @@ const LINK: LinkId = LinkId(0);
 const PEER: PeerId = PeerId(0);
 
 /// A sender with one channel of one packet, and its publisher.
-fn pair() -> (Sender, Publisher) {
-    pair_of(10, 1)
+fn pair(unsent: Unsent) -> (Sender, Publisher) {
+    pair_of(10, 1, unsent)
 }
 
-fn pair_of(payload_size: u16, max_size: u32) -> (Sender, Publisher) {
+fn pair_of(payload_size: u16, max_size: u32, unsent: Unsent) -> (Sender, Publisher) {
     let link = LinkParameters {
         bandwidth: 0,
         frame_overhead: 0,
@@ -34,7 +34,7 @@ fn pair_of(payload_size: u16, max_size: u32) -> (Sender, Publisher) {
         peer: PEER,
         links: LinkSet::first(1),
         distribution: Distribution::Replicate,
-        unsent: Unsent::Replace,
+        unsent,
         max_size,
         deadline: Duration::from_millis(10),
         expiry: Duration::from_millis(30),
@@ -102,7 +102,7 @@ fn a_state_that_grows_leaves_in_order_and_no_packet_is_forgotten() {
     // Three pieces; the third packet takes the last of them.
     const SIZE: usize = 100_000;
     every_order(|| {
-        let (mut sender, mut publisher) = pair_of(40_000, SIZE as u32);
+        let (mut sender, mut publisher) = pair_of(40_000, SIZE as u32, Unsent::Replace);
         let application = thread::spawn(move || {
             publisher.publish_pieces(NOW, &Sevens(SIZE), || {});
         });
@@ -124,48 +124,67 @@ fn a_state_that_grows_leaves_in_order_and_no_packet_is_forgotten() {
     });
 }
 
+/// Publishes five states, of which the first is on its way and the second waits, three of them while the sender's transfers end. Every
+/// state is answered once, and the last one is sent; returns which were.
+fn publish_five(unsent: Unsent) -> Vec<u8> {
+    let (mut sender, mut publisher) = pair(unsent);
+    let mut answered = Vec::new();
+    publish(&mut publisher, 0, &mut answered);
+    sender.handle_published(NOW);
+    let mut sent = transmit(&mut sender);
+    publish(&mut publisher, 1, &mut answered);
+    sender.handle_published(NOW);
+
+    let application = thread::spawn(move || {
+        let mut answered = Vec::new();
+        publish(&mut publisher, 2, &mut answered);
+        publish(&mut publisher, 3, &mut answered);
+        publish(&mut publisher, 4, &mut answered);
+        answered
+    });
+    for _ in 0..2 {
+        acknowledge(&mut sender);
+        sender.handle_published(NOW);
+        sent.extend(transmit(&mut sender));
+    }
+    answered.extend(application.join().unwrap());
+    while sender.channels[0].transfer.is_some() || sender.has_published() {
+        sender.handle_published(NOW);
+        sent.extend(transmit(&mut sender));
+        acknowledge(&mut sender);
+    }
+
+    assert!(sent.is_sorted(), "{sent:?}");
+    assert_eq!(
+        (sent.first(), sent.last()),
+        (Some(&0), Some(&4)),
+        "the last state is nobody's to skip"
+    );
+    while let Some(event) = sender.poll_event() {
+        match event {
+            SenderEvent::Safe { ticket, .. } | SenderEvent::Superseded { ticket, .. } => {
+                answered.push(ticket);
+            }
+            SenderEvent::Failed { .. } => panic!("{event:?}"),
+        }
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, [0, 1, 2, 3, 4]);
+    sent
+}
+
 #[test]
 fn the_last_state_published_is_sent_and_each_is_answered_once() {
     every_order(|| {
-        let (mut sender, mut publisher) = pair();
-        let mut answered = Vec::new();
-        publish(&mut publisher, 0, &mut answered);
-        sender.handle_published(NOW);
-        assert_eq!(transmit(&mut sender), [0]);
-        publish(&mut publisher, 1, &mut answered);
-        sender.handle_published(NOW);
+        publish_five(Unsent::Replace);
+    });
+}
 
-        let application = thread::spawn(move || {
-            let mut answered = Vec::new();
-            publish(&mut publisher, 2, &mut answered);
-            publish(&mut publisher, 3, &mut answered);
-            publish(&mut publisher, 4, &mut answered);
-            answered
-        });
-        let mut sent = Vec::new();
-        for _ in 0..2 {
-            acknowledge(&mut sender);
-            sender.handle_published(NOW);
-            sent.extend(transmit(&mut sender));
-        }
-        answered.extend(application.join().unwrap());
-        while sender.channels[0].transfer.is_some() || sender.has_published() {
-            sender.handle_published(NOW);
-            sent.extend(transmit(&mut sender));
-            acknowledge(&mut sender);
-        }
-
-        assert!(sent.is_sorted(), "{sent:?}");
-        assert_eq!(sent.last(), Some(&4), "the last state is nobody's to skip");
-        while let Some(event) = sender.poll_event() {
-            match event {
-                SenderEvent::Safe { ticket, .. } | SenderEvent::Superseded { ticket, .. } => {
-                    answered.push(ticket);
-                }
-                SenderEvent::Failed { .. } => panic!("{event:?}"),
-            }
-        }
-        answered.sort_unstable();
-        assert_eq!(answered, [0, 1, 2, 3, 4]);
+/// T-54: with four buffers, and a thread on either side of them.
+#[test]
+fn what_is_kept_is_sent_and_only_what_waits_last_makes_way() {
+    every_order(|| {
+        let sent = publish_five(Unsent::Keep);
+        assert_eq!(sent.get(1), Some(&1), "it waited first: {sent:?}");
     });
 }

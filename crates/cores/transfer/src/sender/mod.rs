@@ -249,13 +249,15 @@ impl Sender {
             channel.waiting = true;
         } else if !channel.has_latest() {
             self.adopt(index, now);
+            self.adopt_waiting(index, now);
         }
         // Else it was taken over at the end of the transfer before, ahead of its mark and perhaps of the mark of a state
         // that it superseded, or more of it has been copied; nothing is there to take its place.
     }
 
+    /// Opens the transfer of a state that waits, if none is open. One that fails at once makes way for the next that is kept.
     fn adopt_waiting(&mut self, index: usize, now: Instant) {
-        if self.channels[index].transfer.is_none() && self.channels[index].waiting {
+        while self.channels[index].transfer.is_none() && self.channels[index].waiting {
             self.adopt(index, now);
         }
     }

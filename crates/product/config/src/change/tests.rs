@@ -95,6 +95,7 @@ fn what_only_the_plan_reads_and_what_tunes_an_application_may_change() {
     let old = parsed(OLD);
     let mut new = old.clone();
     new.plan.run_although_refused = true;
+    new.change.together = true;
     new.applications[0].period = new.applications[0].period * 2;
     new.applications[1].retransmissions = Some(9);
     let change = Change::between(&old, &new, "new.toml").unwrap();

@@ -30,7 +30,9 @@ use bumpless_base::{Duration, LinkId, NodeId};
 pub(crate) use capacity::{ADDRESSABLE, Kinds, buffers};
 
 use crate::file::File;
-use crate::model::{Config, Placement, PlanSettings, Realtime, Reception, Registration};
+use crate::model::{
+    ChangeSettings, Config, Placement, PlanSettings, Realtime, Reception, Registration,
+};
 use crate::reader::Reader;
 use crate::security::Security;
 
@@ -78,6 +80,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let reception = reception(&file.reception);
     let registration = registration(&file.registration);
     let plan = plan(&file.plan);
+    let together = file.change.together;
     let applications: Option<Vec<_>> = drafts.into_iter().map(draft::Draft::finish).collect();
     if !reader.is_clean() {
         return None;
@@ -91,6 +94,9 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         reception: reception?,
         registration: registration?,
         plan: plan?,
+        change: ChangeSettings {
+            together: together?,
+        },
         networks: networks?,
         nodes: nodes?,
         references: map.references.into_iter().collect::<Option<_>>()?,

@@ -41,6 +41,7 @@ const BLOCKS: &[Block] = &[
     ("reception", &[]),
     ("registration", &[]),
     ("plan", &[]),
+    ("change", &[]),
     ("network", &[("name", "\"A\"")]),
     ("network", &[("name", "\"B\"")]),
     (

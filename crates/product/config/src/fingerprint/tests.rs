@@ -47,6 +47,7 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
     for (from, to) in [
         ("name = \"quadruple-tank\"", "name = \"other\""),
         ("#lease_ms = 10", "lease_ms = 11"),
+        ("#together = false", "together = true"),
         ("#mtu = 1500", "mtu = 1400"),
         ("127.0.2.2:4700", "127.0.2.2:4701"),
         ("127.0.1.9:4710", "127.0.1.9:4711"),

@@ -17,8 +17,8 @@ pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
 pub(crate) use controllers::{FaultWord, FieldSecurityWord, KindWord, PersistWord};
 pub use numbers::Whole;
 pub(crate) use pair::{
-    LEASE_MIN_MS, Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord,
-    Registration, Timing, Transfer,
+    ChangeSettings, LEASE_MIN_MS, Network, Node, Pair, PlanSettings, Realtime, Reception,
+    Reference, ReferenceWord, Registration, Timing, Transfer,
 };
 pub(crate) use programs::{Device, DeviceKindWord, Input, InputAreaWord, Output, OutputAreaWord};
 pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
@@ -33,7 +33,7 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 19] = [
+pub(crate) const SECTIONS: [&SectionInfo; 20] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
@@ -42,6 +42,7 @@ pub(crate) const SECTIONS: [&SectionInfo; 19] = [
     Reception::INFO,
     Registration::INFO,
     PlanSettings::INFO,
+    ChangeSettings::INFO,
     Network::INFO,
     Node::INFO,
     Reference::INFO,

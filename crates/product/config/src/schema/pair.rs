@@ -246,6 +246,18 @@ section! {
 }
 
 section! {
+    /// How a running pair changes to this file by `bumpless apply`. What the next file says counts. spec/apply.md says what is promised.
+    ChangeSettings = "change", Once, [] {
+        /// Whether all applications that go on with other settings, or with another version of their program, do so at one moment, and
+        /// none of them if one cannot. Otherwise they do so one after the other, in the plan's order; where there is no order that
+        /// overloads no network, together all the same.
+        /// Cost: each stands still until those with shorter periods have ended a cycle, most often within the time until its next one.
+        /// Hazard: one that cannot change keeps all others from it.
+        together: bool = "together", "none", Flag, default("false");
+    }
+}
+
+section! {
     /// One independent network, 1 to 8 of them. The order must be the same on all nodes.
     Network = "network", Many, [] {
         /// Name of the network.

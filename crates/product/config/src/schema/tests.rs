@@ -49,7 +49,7 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 19] = [
+    let readers: [fn(TableReader<'_>); 20] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
@@ -58,6 +58,7 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
         read::<Reception>,
         read::<Registration>,
         read::<PlanSettings>,
+        read::<ChangeSettings>,
         read::<Network>,
         read::<Node>,
         read::<Reference>,

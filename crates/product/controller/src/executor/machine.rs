@@ -270,6 +270,11 @@ where
         self.report.driver_failure.is_some()
     }
 
+    /// When the next cycle begins, if nothing happens before.
+    pub const fn next_at(&self) -> Instant {
+        self.next
+    }
+
     /// Whether no cycle is under way.
     pub fn is_between_cycles(&self) -> bool {
         matches!(self.phase, Phase::Between)

@@ -49,16 +49,36 @@ where
         settings: ExecutorSettings,
         mut application: Box<dyn Application>,
     ) -> Result<Box<dyn Application>, (LoadError, Box<dyn Application>)> {
-        if self.progress().is_some() {
-            let mut state = vec![0; self.application.state_size_max()];
-            let len = self.save_whole(&mut state);
-            if let Err(error) = application.load(&state[..len]) {
-                return Err((error, application));
-            }
+        match self.hand_state_to(&mut *application) {
+            Ok(()) => Ok(self.exchange(settings, application)),
+            Err(error) => Err((error, application)),
         }
+    }
+
+    /// Has `next` take over the state that is here. Nothing changes here: whether it takes the place of the application,
+    /// [`exchange`](Self::exchange) says, before the next cycle.
+    ///
+    /// # Errors
+    /// It does not take the state.
+    pub fn hand_state_to(&mut self, next: &mut dyn Application) -> Result<(), LoadError> {
+        if self.progress().is_none() {
+            return Ok(());
+        }
+        let mut state = vec![0; self.application.state_size_max()];
+        let len = self.save_whole(&mut state);
+        next.load(&state[..len])
+    }
+
+    /// Goes on as [`tune`](Self::tune) does, with an application that has taken over the state
+    /// ([`hand_state_to`](Self::hand_state_to)) since the last cycle.
+    pub fn exchange(
+        &mut self,
+        settings: ExecutorSettings,
+        mut application: Box<dyn Application>,
+    ) -> Box<dyn Application> {
         self.settings = settings;
         std::mem::swap(&mut self.application, &mut application);
         self.program_exchanged();
-        Ok(application)
+        application
     }
 }

@@ -2,8 +2,10 @@
 
 mod follow_up;
 mod thread;
+mod together;
 mod tuning;
 
 pub use follow_up::{FollowUp, Reporter};
 pub use thread::ApplicationThread;
+pub use together::{Participant, Together};
 pub use tuning::{Tuning, TuningSlots};

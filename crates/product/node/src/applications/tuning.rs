@@ -1,6 +1,7 @@
 //! Other settings for an application that runs: how they reach its thread, and what that had comes back.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 
 use bumpless_atomic_box::AtomicBox;
@@ -12,7 +13,8 @@ use bumpless_controller::{
 };
 use bumpless_net_linux::Clock;
 
-use crate::executor::{ChannelReplication, Threads};
+use super::together::Together;
+use crate::executor::{ChannelReplication, Threads, is_settled};
 use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::program::{build_at, executor_settings, open_field};
@@ -33,35 +35,42 @@ pub struct Tuning {
     hot_restart: Duration,
     /// Once in how long its state is written to disk, if it is.
     persist: Option<Duration>,
+    /// With whom it changes, and its number among them.
+    together: Option<(Arc<Together>, usize)>,
     /// What is told of the executor's thread when it has taken them, or not.
     result: Result<(), String>,
 }
 
 impl Tuning {
     /// With what `settings` describe, on `node`, which is `own` to field devices; `priority` is the data plane's. It takes the place of
-    /// `before`. The field drivers that begin stand in `opened`.
+    /// `before`. `state`, one of that version, is taken over for trial. The field drivers that begin stand in `opened`.
     ///
     /// # Errors
     /// What the system says of its field I/O, or why its program does not take the place of the one before.
     pub fn new(
         (settings, before): (&config::Application, &Version),
         (node, own): (NodeId, &FieldIdentity),
-        priority: Option<u8>,
+        (priority, state): (Option<u8>, Option<&[u8]>),
         opened: &mut Opened,
     ) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
             application: match before.is_another(settings) {
-                true => {
-                    succession::build(settings, before, priority, None).map_err(io::Error::other)?
-                }
+                true => succession::build(settings, before, priority, state)
+                    .map_err(io::Error::other)?,
                 false => build_at(settings, priority)?,
             },
             field: open_field(settings, own, opened)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
+            together: None,
             result: Ok(()),
         })
+    }
+
+    /// At the moment at which all of `together` change, of which it is number `at`, or not at all.
+    pub fn change_with(&mut self, together: &Arc<Together>, at: usize) {
+        self.together = Some((Arc::clone(together), at));
     }
 
     /// Waits until the devices of field drivers that begin answer, but not for ever.
@@ -120,8 +129,15 @@ impl TuningSlots {
             executor.newest_state(&mut room);
             self.copied.swap(Some(room));
         }
-        if let Some(tuning) = self.asked.swap(None) {
+        // Before it looks: a call that comes later is not lost.
+        executor.replication().mailbox.end_call();
+        let Some(tuning) = self.asked.swap(None) else {
+            return;
+        };
+        if is_due(executor, &tuning) {
             self.done.swap(Some(tune(executor, tuning)));
+        } else {
+            self.asked.swap(Some(tuning));
         }
     }
 
@@ -131,7 +147,30 @@ impl TuningSlots {
     }
 }
 
-/// The state stays, everything else is as `tuning` says; it comes back with what was there before.
+/// Whether `executor` can go on as `tuning` says before its next cycle. With others it waits for its turn, and until nothing is on
+/// its way to the backup.
+fn is_due<G, C, O>(
+    executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
+    tuning: &Tuning,
+) -> bool
+where
+    G: OutputGate,
+    C: ExecutorClock,
+    O: FnMut(&CycleReport, &Counters),
+{
+    let Some((together, at)) = &tuning.together else {
+        return true;
+    };
+    let ChannelReplication { gate, mailbox, .. } = executor.replication();
+    let turn = together.is_off() || together.is_turn(*at);
+    let due = turn && (together.is_off() || is_settled(gate, mailbox));
+    if turn && !due {
+        mailbox.call();
+    }
+    due
+}
+
+/// The state stays, everything else is as `tuning` says; it comes back with what was there before, or as it is with the reason.
 fn tune<G, C, O>(
     executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
     mut tuning: Box<Tuning>,
@@ -141,6 +180,19 @@ where
     C: ExecutorClock,
     O: FnMut(&CycleReport, &Counters),
 {
+    let takes_over = match tuning.together.take() {
+        None => executor
+            .hand_state_to(&mut *tuning.application)
+            .map_err(|error| error.to_string()),
+        Some((together, at)) => match together.take_part(at, executor, &mut *tuning.application) {
+            true => Ok(()),
+            false => Err(together.why_not()),
+        },
+    };
+    if takes_over.is_err() {
+        tuning.result = takes_over;
+        return tuning;
+    }
     let Tuning {
         settings,
         application,
@@ -149,19 +201,10 @@ where
         persist,
         ..
     } = *tuning;
-    tuning.result = match executor.tune(settings.clone(), application, field) {
-        Ok((application, field)) => {
-            (tuning.application, tuning.field) = (application, field);
-            executor.replication().set_persist(persist);
-            executor
-                .replication()
-                .set_times(settings.deadline, (settings.expiry, hot_restart))
-        }
-        Err((error, (application, field))) => {
-            (tuning.application, tuning.field) = (application, field);
-            Err(error.to_string())
-        }
-    };
+    (tuning.application, tuning.field) = executor.exchange(settings.clone(), application, field);
+    let replication = executor.replication();
+    replication.set_persist(persist);
+    tuning.result = replication.set_times(settings.deadline, (settings.expiry, hot_restart));
     tuning.settings = settings;
     tuning
 }

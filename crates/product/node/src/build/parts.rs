@@ -170,6 +170,11 @@ impl Parts {
         self.wiring.groups.iter().position(|&g| g == group)
     }
 
+    /// Whether this node is primary of the group at position `group`, at this moment.
+    pub fn is_primary(&self, group: usize) -> bool {
+        self.gates.get(group).is_some_and(|gate| gate.is_primary())
+    }
+
     /// How many groups this node has.
     pub fn groups_here(&self) -> usize {
         self.gates.len()

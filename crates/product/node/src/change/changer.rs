@@ -79,7 +79,7 @@ impl Changer {
             Job::Keep | Job::Prepare { .. } => "being prepared",
             Job::Agree { .. } => "prepared here; waits until the partner has it, too",
             Job::Withdraw | Job::Forget | Job::NotMade | Job::Pause { .. } => "being withdrawn",
-            Job::MakeLast | Job::Switch => "being made",
+            Job::MakeLast | Job::TuneBackups { .. } | Job::Switch => "being made",
             Job::Follow => "made here; waits until the partner has made it, too",
             _ => "made; what has gone is being cleared away",
         })
@@ -153,7 +153,13 @@ impl Changer {
     pub fn wakes_at(&self) -> Instant {
         match self.jobs.front() {
             Some(Job::Agree { since }) => *since + LAPSE,
-            Some(Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) }) => *until,
+            Some(
+                Job::Pause { until: Some(until) }
+                | Job::Rest { until: Some(until) }
+                | Job::TuneBackups {
+                    not_before: until, ..
+                },
+            ) => *until,
             _ => Instant::FAR_FUTURE,
         }
     }
@@ -218,11 +224,23 @@ impl Changer {
         self.go_on();
     }
 
-    /// After [`Step::Tune`].
-    pub fn tuned(&mut self, result: Result<(), String>) {
-        self.go_on();
-        if let Err(error) = result {
-            self.jobs.push_back(Job::Tell(error));
+    /// After [`Step::Tune`] and [`Step::TuneTogether`].
+    pub fn tuned(&mut self, result: Result<(), String>, now: Instant) {
+        match (self.go_on(), result) {
+            (Some(Job::TuneBackups { asked, .. }), Ok(())) => {
+                if let Some(prepared) = &mut self.prepared {
+                    prepared.changed_together(&asked);
+                }
+            }
+            (Some(Job::TuneBackups { attempts, .. }), Err(_)) if attempts > 1 => {
+                self.jobs.push_front(Job::TuneBackups {
+                    attempts: attempts - 1,
+                    not_before: now + begin::RETRY,
+                    asked: Vec::new(),
+                });
+            }
+            (_, Err(error)) => self.jobs.push_back(Job::Tell(error)),
+            (_, Ok(())) => {}
         }
     }
 
@@ -300,3 +318,6 @@ impl Changer {
         self.prepared = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

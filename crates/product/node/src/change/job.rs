@@ -23,6 +23,14 @@ pub enum Step {
     Stop(usize),
     /// Have the executor at this place go on with these settings; then [`tuned`](super::Changer::tuned).
     Tune(usize, Box<config::Application>),
+    /// Have the executors at these places go on with these settings, all before their next cycle, or none; then
+    /// [`tuned`](super::Changer::tuned).
+    TuneTogether {
+        /// The places and settings.
+        all: Vec<(usize, config::Application)>,
+        /// The change does not come back to it: where they do not, that is a weakness, and is tried again beside it.
+        last: bool,
+    },
     /// Start an executor.
     Start(Box<Newcomer>),
     /// Drop this.
@@ -34,12 +42,18 @@ pub enum Step {
 /// Something to do.
 pub(super) enum Job {
     Keep,
-    Prepare { resumed: bool },
-    Agree { since: Instant },
+    Prepare {
+        resumed: bool,
+    },
+    Agree {
+        since: Instant,
+    },
     Withdraw,
     Forget,
     NotMade,
-    Pause { until: Option<Instant> },
+    Pause {
+        until: Option<Instant>,
+    },
     MakeLast,
     Switch,
     Follow,
@@ -47,9 +61,19 @@ pub(super) enum Job {
     Stop(usize),
     Dismiss,
     Tune(usize),
+    /// Those whose partners are primary change together, or the next attempt at it follows.
+    TuneBackups {
+        attempts: u32,
+        not_before: Instant,
+        asked: Vec<usize>,
+    },
+    /// All others that change together do.
+    TuneRest,
     Retime(usize),
     Start,
-    Rest { until: Option<Instant> },
+    Rest {
+        until: Option<Instant>,
+    },
     Clear,
     Free(Vec<(usize, Occupant)>),
     Tell(String),

@@ -11,7 +11,7 @@
 //! | `store` | the configuration's file, and the one beside it |
 //! | `thread` | taking the steps in a daemon |
 //! | `tools` | what that thread works with |
-//! | `unmade` | settings that an application did not take, which are tried again |
+//! | `unmade` | settings that applications did not take, which are tried again |
 
 pub mod changer;
 mod job;
@@ -27,7 +27,7 @@ mod unmade;
 pub use changer::Changer;
 pub use job::Step;
 pub use places::Places;
-pub use prepared::Newcomer;
+pub use prepared::{Newcomer, changes_together};
 pub use proposals::Proposals;
 pub use request::ChangeRequest;
 pub use thread::RunningChanges;

@@ -39,6 +39,8 @@ pub struct Prepared {
     pub leavers: Vec<usize>,
     /// Who goes on with other settings, in the order that overloads nothing.
     pub tuned: Vec<(usize, config::Application)>,
+    /// If they go on with them together: those that do not yet, by position in `tuned`.
+    pub together: Option<Vec<usize>>,
     /// Who comes.
     pub arrivals: Vec<(usize, Occupant)>,
     /// Their executors.
@@ -75,13 +77,14 @@ impl Prepared {
         };
         let change = config::Change::between(old, &new, file).map_err(said)?;
         let admission = Admission::of(&new)?;
-        let tuned = in_order(old, &new, &change)?;
+        let (tuned, together) = in_order(old, &new, &change);
         let mut prepared = Self {
             text: text.to_owned(),
             fingerprint: new.fingerprint(),
             admission,
             leavers: Vec::new(),
             tuned: Vec::new(),
+            together: together.then(|| (0..tuned.len()).collect()),
             arrivals: Vec::new(),
             newcomers: Vec::new(),
             rest: Duration::ZERO,
@@ -96,6 +99,24 @@ impl Prepared {
             prepared.arrive(at, workshop)?;
         }
         Ok(prepared)
+    }
+
+    /// Those that are left to change together and whose group, by its position, `counts`; by position in `tuned`.
+    pub fn left_together(&self, counts: impl Fn(usize) -> bool) -> Vec<usize> {
+        let left = self.together.iter().flatten().copied();
+        let counted = |at: &usize| {
+            let slot = self.places.slots().get(self.tuned[*at].0);
+            slot.and_then(Option::as_ref)
+                .is_some_and(|slot| counts(slot.group.0))
+        };
+        left.filter(counted).collect()
+    }
+
+    /// These have changed.
+    pub fn changed_together(&mut self, those: &[usize]) {
+        if let Some(left) = &mut self.together {
+            left.retain(|at| !those.contains(at));
+        }
     }
 
     fn place(&self, name: &str) -> Result<usize, String> {
@@ -174,14 +195,23 @@ impl Prepared {
     }
 }
 
+/// Whether those that `change` from `old` to `new` has go on with other settings do so at one moment, or none of them (A-23).
+pub fn changes_together(old: &Config, new: &Config, change: &config::Change) -> bool {
+    in_order(old, new, change).1
+}
+
 /// The names of those who go on with other settings, in an order that overloads no network on the way;
-/// in that of the file where the plan is not a yes for both ends.
-fn in_order(old: &Config, new: &Config, change: &config::Change) -> Result<Vec<String>, String> {
+/// in that of the file where the plan is not a yes for both ends. With it, whether they do so together, since the file says so or there
+/// is no such order.
+fn in_order(old: &Config, new: &Config, change: &config::Change) -> (Vec<String>, bool) {
     let name = |tuned: &config::Tuned| new.applications[tuned.to].name.clone();
     let all: Vec<_> = change.tuned.iter().map(name).collect();
-    if all.is_empty() {
+    if all.len() < 2 {
         // Who goes goes before anybody comes: every set on the way is part of the old one or of the new one.
-        return Ok(all);
+        return (all, false);
+    }
+    if new.change.together {
+        return (all, true);
     }
     // No order is looked for where the plan is not a yes for both ends; it was permitted to run all the same.
     match pair::change(old, new, Machine::default()).order {
@@ -191,14 +221,9 @@ fn in_order(old: &Config, new: &Config, change: &config::Change) -> Result<Vec<S
             let rest = all.into_iter().filter(|name| !ordered.contains(name));
             let rest: Vec<_> = rest.collect();
             ordered.extend(rest);
-            Ok(ordered)
+            (ordered, false)
         }
-        Some(Order::Atomic { .. }) => Err(
-            "in whatever order the applications change, one of the steps overloads a network; change \
-             in two goes with a lighter configuration between, or stop both nodes and start them with \
-             the new file"
-                .into(),
-        ),
-        None => Ok(all),
+        Some(Order::Atomic { .. }) => (all, true),
+        None => (all, false),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use bumpless_config::{Application, Change, Config};
+use bumpless_config::{Change, Config};
 use bumpless_net_linux::Clock;
 
 use super::changer::Changer;
@@ -16,7 +16,7 @@ use super::prepared::Newcomer;
 use super::request::ChangeRequest;
 use super::store::Store;
 use super::tools::Tools;
-use super::unmade::Unmade;
+use super::unmade::{Attempt, Unmade};
 use crate::data_plane::Command;
 use crate::data_plane::change::{ChangeAnswer, ChangeOrder};
 use crate::event::NodeEvent;
@@ -296,8 +296,15 @@ impl ChangeThread {
                 self.changer.stopped();
             }
             Step::Tune(place, settings) => {
-                let tuned = self.tune(place, settings);
-                self.changer.tuned(tuned);
+                let tuned = self.tune(Attempt::first(vec![(place, *settings)]));
+                self.changer.tuned(tuned, Clock.now());
+            }
+            Step::TuneTogether { all, last } => {
+                let tuned = match last {
+                    true => self.tune(Attempt::first(all)),
+                    false => self.tools.running.tune_together(&all),
+                };
+                self.changer.tuned(tuned, Clock.now());
             }
             Step::Start(newcomer) => self.start_newcomer(*newcomer),
             Step::Free(leavers) => drop(leavers),
@@ -306,12 +313,16 @@ impl ChangeThread {
         true
     }
 
-    /// Where it does not, status says so, and it is tried again.
-    fn tune(&mut self, place: usize, settings: Box<Application>) -> Result<(), String> {
-        let tuned = self.tools.running.tune(place, &settings);
+    /// Where they do not change, status says so, and it is tried again.
+    fn tune(&mut self, attempt: Attempt) -> Result<(), String> {
+        let running = &mut self.tools.running;
+        let tuned = match &attempt.all[..] {
+            [(place, settings)] => running.tune(*place, settings),
+            all => running.tune_together(all),
+        };
         match &tuned {
-            Ok(()) => self.unmade.forget(place),
-            Err(error) => self.unmade.note((place, settings), error, Clock.now()),
+            Ok(()) => attempt.all.iter().for_each(|it| self.unmade.forget(it.0)),
+            Err(error) => self.unmade.note(attempt, error, Clock.now()),
         }
         if let Ok(mut directory) = self.tools.directory.lock() {
             directory.unmade = self.unmade.told();
@@ -319,14 +330,20 @@ impl ChangeThread {
         tuned
     }
 
-    /// One of those that are due.
+    /// Those that are due first.
     fn tune_again(&mut self) {
-        let Some((place, settings)) = self.unmade.take_due(Clock.now()) else {
+        let Some(attempt) = self.unmade.take_due(Clock.now()) else {
             return;
         };
-        let name = settings.name.clone();
-        if self.tune(place, settings).is_ok() {
-            self.tell(&format!("'{name}' goes on as the configuration says"));
+        let names = attempt.all.iter().map(|it| format!("'{}'", it.1.name));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let go_on = if attempt.all.len() == 1 {
+            "goes on"
+        } else {
+            "go on"
+        };
+        if self.tune(attempt).is_ok() {
+            self.tell(&format!("{names} {go_on} as the configuration says"));
         }
     }
 

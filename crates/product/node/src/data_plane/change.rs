@@ -45,12 +45,16 @@ impl ChangeBoard {
         self.followed.swap(false, Ordering::AcqRel)
     }
 
-    pub(super) fn set_due(&self) {
+    pub(crate) fn set_due(&self) {
         self.set(&self.due);
     }
 
     pub(super) fn set_withdrawn(&self) {
         self.set(&self.withdrawn);
+    }
+
+    pub(crate) fn set_followed(&self) {
+        self.set(&self.followed);
     }
 
     fn set(&self, what: &AtomicBool) {
@@ -272,8 +276,7 @@ impl<D: Drivers> DataPlane<D> {
     pub(super) fn await_partner(&mut self) {
         if self.awaits_partner && self.cores.redundancy.partners_follow() {
             self.awaits_partner = false;
-            let board = &self.surroundings.board;
-            board.set(&board.followed);
+            self.surroundings.board.set_followed();
         }
     }
 }

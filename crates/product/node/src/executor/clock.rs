@@ -29,7 +29,13 @@ impl Situation {
     }
 }
 
-/// The executor's clock: parks the thread; a change of situation ends a wait and is never lost.
+/// Whether nothing is on its way to the backup of what the application has published as primary.
+pub fn is_settled(gate: &PublishedPermit, mailbox: &ApplicationMailbox) -> bool {
+    !gate.is_primary() || !gate.backup_expected() || mailbox.newest_is_settled()
+}
+
+/// The executor's clock: parks the thread; a change of situation ends a wait and is never lost, nor is a call that can be
+/// answered.
 #[derive(Debug)]
 pub struct ThreadClock {
     gate: Arc<PublishedPermit>,
@@ -62,7 +68,8 @@ impl Clock for ThreadClock {
     fn wait_until(&mut self, until: Instant) -> Wake {
         loop {
             let situation = Situation::of(&self.gate, &self.mailbox);
-            if situation != self.seen || self.stop.load(Ordering::Acquire) {
+            let called = self.mailbox.is_called() && is_settled(&self.gate, &self.mailbox);
+            if situation != self.seen || called || self.stop.load(Ordering::Acquire) {
                 self.seen = situation;
                 return Wake::Woken;
             }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
+pub mod languages;
 pub mod programs;
 pub mod project;
 pub mod raw;

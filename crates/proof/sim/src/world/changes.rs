@@ -4,7 +4,7 @@
 use std::sync::mpsc::{TryRecvError, sync_channel};
 
 use bumpless_base::Counters;
-use bumpless_config::Config;
+use bumpless_config::{Application, Config};
 use bumpless_node::change::{Newcomer, Step};
 use bumpless_node::data_plane::Command;
 use bumpless_node::program::executor_settings;
@@ -227,31 +227,58 @@ impl World {
                 process.change.changer.stopped();
                 self.show_readers(node);
             }
-            Step::Tune(place, settings) => {
-                let Some(app) = process.app(place) else {
-                    process.change.changer.tuned(Ok(()));
-                    return true;
-                };
-                if !app.machine.is_between_cycles() {
-                    process.change.pending = Some(Step::Tune(place, settings));
-                    return false;
-                }
-                let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
-                let application = Box::new(Fallible {
-                    inner: build(&settings).expect("what the world runs was built before"),
-                    failing: app.failing.clone(),
-                });
-                let tuned = app.machine.tune(executor, application);
-                let channel = &mut app.machine.replication().inner;
-                let life = (settings.expiry, settings.hot_restart);
-                let times = channel.set_times(settings.deadline, life);
-                let tuned = tuned.map_err(|(error, _)| error.to_string());
-                process.change.changer.tuned(tuned.map(drop).and(times));
-            }
+            Step::Tune(place, settings) => return self.tune(node, vec![(place, *settings)], true),
+            Step::TuneTogether { all, last } => return self.tune(node, all, last),
             Step::Start(newcomer) => self.begin(node, *newcomer),
             Step::Free(leavers) => drop(leavers),
             Step::Tell(_) => {}
         }
+        true
+    }
+
+    /// Has these go on with their settings, all or none; returns whether that is decided: not as long as one of them is in a cycle, or
+    /// one of several has a state on its way.
+    fn tune(&mut self, node: usize, all: Vec<(usize, Application)>, last: bool) -> bool {
+        let local = self.hosts[node].clock.local(self.now());
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return false;
+        };
+        let several = all.len() > 1;
+        let is_ready = |app: &mut App| {
+            let settled = !several || app.is_settled();
+            settled && app.machine.is_between_cycles()
+        };
+        let ready = |(place, _): &(usize, _)| process.app(*place).is_none_or(is_ready);
+        if !all.iter().all(ready) {
+            process.change.pending = Some(Step::TuneTogether { all, last });
+            return false;
+        }
+        let mut next = Vec::new();
+        let mut result = Ok(());
+        for (place, settings) in all {
+            let Some(app) = process.app(place) else {
+                continue;
+            };
+            let mut application = Box::new(Fallible {
+                inner: build(&settings).expect("what the world runs was built before"),
+                failing: app.failing.clone(),
+            });
+            let taken = app.machine.hand_state_to(&mut *application);
+            result = result.and(taken.map_err(|error| error.to_string()));
+            next.push((place, settings, application));
+        }
+        if result.is_ok() {
+            for (place, settings, application) in next {
+                if let Some(app) = process.app(place) {
+                    let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
+                    app.machine.exchange(executor, application);
+                    let channel = &mut app.machine.replication().inner;
+                    let life = (settings.expiry, settings.hot_restart);
+                    result = result.and(channel.set_times(settings.deadline, life));
+                }
+            }
+        }
+        process.change.changer.tuned(result, local);
         true
     }
 

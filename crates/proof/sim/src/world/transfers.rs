@@ -1,7 +1,7 @@
 //! What the reference model of the channels is shown of each turn.
 
 use bumpless_base::{Duration, Instant, LinkId, TransferOutcome};
-use bumpless_config::{Config, Distribution};
+use bumpless_config::{Config, Distribution, Unsent};
 
 use super::World;
 use crate::check::{ChannelTerms, TransferTurn};
@@ -104,6 +104,7 @@ pub(super) fn terms(config: &Config) -> Vec<ChannelTerms> {
             expiry: app.expiry,
             networks: networks.collect(),
             replicated: app.distribution == Distribution::Replicate,
+            keeps: app.unsent == Unsent::Keep,
             version,
             payload_size,
             in_flight_max: config.transfer.in_flight_max,

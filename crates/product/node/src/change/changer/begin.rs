@@ -4,10 +4,13 @@ use bumpless_base::{Duration, Instant};
 
 use super::Changer;
 use crate::change::job::{Begun, Job, LAPSE, Step};
+use crate::change::prepared::Prepared;
 use crate::data_plane::change::{ChangeBoard, ChangeOrder, Occupant};
 
 /// Between two attempts at what has failed.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// How often backups that change together are asked before the partner is told that this node has changed.
+const ATTEMPTS: u32 = 5;
 
 impl Changer {
     pub(in crate::change) fn begin(
@@ -61,6 +64,26 @@ impl Changer {
             Job::Tune(at) => {
                 let (place, settings) = prepared.tuned[at].clone();
                 Begun::Waits(job, Some(Step::Tune(place, Box::new(settings))))
+            }
+            Job::TuneBackups { not_before, .. } if now < not_before => Begun::Waits(job, None),
+            Job::TuneBackups {
+                attempts,
+                not_before,
+                ..
+            } => {
+                let parts = &self.workshop.parts;
+                let asked = prepared.left_together(|group| !parts.is_primary(group));
+                let step = together(prepared, &asked, false);
+                let job = Job::TuneBackups {
+                    attempts,
+                    not_before,
+                    asked,
+                };
+                step.map_or(Begun::Over, |step| Begun::Waits(job, Some(step)))
+            }
+            Job::TuneRest => {
+                let step = together(prepared, &prepared.left_together(|_| true), true);
+                step.map_or(Begun::Over, |step| Begun::Waits(job, Some(step)))
             }
             Job::Start => match prepared.newcomers.pop() {
                 Some(newcomer) => {
@@ -134,19 +157,39 @@ impl Changer {
             return;
         };
         self.jobs.clear();
-        self.jobs.extend([Job::MakeLast, Job::Switch, Job::Follow]);
+        self.jobs.push_back(Job::MakeLast);
+        if prepared.together.is_some() {
+            // Before the partner is told that this node has changed: whoever takes over from a primary that has changed has done so, too.
+            self.jobs.push_back(Job::TuneBackups {
+                attempts: ATTEMPTS,
+                not_before: Instant::ZERO,
+                asked: Vec::new(),
+            });
+        }
+        self.jobs.extend([Job::Switch, Job::Follow]);
         if !prepared.leavers.is_empty() {
             self.jobs.push_back(Job::Discount);
             let stops = prepared.leavers.iter().map(|&place| Job::Stop(place));
             self.jobs.extend(stops);
             self.jobs.push_back(Job::Dismiss);
         }
-        for at in 0..prepared.tuned.len() {
-            self.jobs.extend([Job::Tune(at), Job::Retime(at)]);
+        let tuned = 0..prepared.tuned.len();
+        if prepared.together.is_some() {
+            self.jobs.push_back(Job::TuneRest);
+            self.jobs.extend(tuned.map(Job::Retime));
+        } else {
+            let each = tuned.flat_map(|at| [Job::Tune(at), Job::Retime(at)]);
+            self.jobs.extend(each);
         }
         self.jobs.push_back(Job::Start);
         if !prepared.leavers.is_empty() {
             self.jobs.extend([Job::Rest { until: None }, Job::Clear]);
         }
     }
+}
+
+/// Has those at these positions in `tuned` change together, if there are any.
+fn together(prepared: &Prepared, asked: &[usize], last: bool) -> Option<Step> {
+    let all: Vec<_> = asked.iter().map(|&at| prepared.tuned[at].clone()).collect();
+    (!all.is_empty()).then_some(Step::TuneTogether { all, last })
 }

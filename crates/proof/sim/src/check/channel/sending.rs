@@ -58,6 +58,8 @@ pub struct Sending {
     session: Option<u32>,
     /// States whose fate is not known, oldest first.
     states: VecDeque<State>,
+    /// Of what is kept: states that a later one may have taken the place of, and that may have been given up.
+    doubted: VecDeque<u64>,
     last_cycle: Option<u32>,
     /// Whether the state of that cycle was cut into short pieces.
     last_short: bool,
@@ -91,6 +93,7 @@ impl Sending {
             terms: terms.clone(),
             session: None,
             states: VecDeque::new(),
+            doubted: VecDeque::new(),
             last_cycle: None,
             last_short: false,
             last_begun: None,
@@ -109,9 +112,20 @@ impl Sending {
         }
     }
 
-    /// A state is published.
+    /// A state is published. Of what is kept it may take the place of the one before, if two wait already: how many of
+    /// them the sender has taken over, nobody else knows.
     pub fn publish(&mut self, state: State) {
+        if self.terms.keeps && self.unbegun().count() >= 2 {
+            let last = self.states.back().map(|last| last.ticket);
+            self.doubted.extend(last);
+        }
         self.states.push_back(state);
+    }
+
+    /// States whose transfer has not begun, oldest first.
+    fn unbegun(&self) -> impl Iterator<Item = &State> {
+        let begun = self.last_begun;
+        self.states.iter().filter(move |it| Some(it.ticket) > begun)
     }
 
     fn deadline(&self, state: &State) -> Instant {
@@ -218,8 +232,21 @@ impl Sending {
         let fails = |state: &State| answer(state.ticket) == TransferOutcome::Failed;
         let earliest = self.states.front().map(|state| self.deadline(state));
         let doubtful = |state: &State| !self.had_time(state, earliest, now);
-        let newest = self.states.back();
-        self.newest_fails = newest.is_some_and(|state| fails(state) || doubtful(state));
+        let newest = match self.terms.keeps {
+            true => self.unbegun().next(),
+            false => self.states.back(),
+        };
+        let newest_fails = newest.is_some_and(|state| fails(state) || doubtful(state));
+        let given_up: Vec<_> = match self.terms.keeps {
+            true => {
+                let given_up = self.unbegun().filter(|it| fails(it) || doubtful(it));
+                let given_up = given_up.map(|it| it.ticket);
+                given_up.filter(|it| !self.doubted.contains(it)).collect()
+            }
+            false => Vec::new(),
+        };
+        self.newest_fails = newest_fails;
+        self.doubted.extend(given_up);
         self.cut_short = None;
         if let Some(open) = &mut self.open {
             open.ends = cut_off || fails(&open.state);
@@ -256,7 +283,7 @@ impl Sending {
         Ok(begun)
     }
 
-    /// T-3, T-6: the state that was published last, in the next cycle.
+    /// T-3, T-6, T-54: the state that was published last, or the oldest that is kept, in the next cycle.
     fn begins(&mut self, header: &DataHeader, now: Instant) -> Result<u64, String> {
         let next = self.last_cycle.map(|last| match self.terms.version {
             WireVersion::V1 => u32::from((last as u16).wrapping_add(1)),
@@ -268,6 +295,7 @@ impl Sending {
                 header.cycle, self.last_cycle
             ));
         }
+        self.skip_replaced(header.expiry, now);
         let newest = self.waiting().ok_or_else(|| {
             format!(
                 "begins transfer cycle {} although nothing waits to be sent",
@@ -310,8 +338,23 @@ impl Sending {
         Ok(newest.digest)
     }
 
-    /// The state that was published last, if its transfer has not begun.
+    /// What is kept and may have been replaced or given up was, if a later state begins: each says another expiry.
+    fn skip_replaced(&mut self, expiry: Duration, now: Instant) {
+        while let Some(state) = self.waiting().filter(|_| self.terms.keeps)
+            && self.doubted.contains(&state.ticket)
+            && self.stamp(state.at + self.terms.expiry, now) != expiry
+        {
+            self.last_begun = Some(state.ticket);
+        }
+        let begun = self.last_begun;
+        self.doubted.retain(|&ticket| Some(ticket) > begun);
+    }
+
+    /// The state that is sent next, if its transfer has not begun: the one that was published last, or the oldest that is kept.
     fn waiting(&self) -> Option<State> {
+        if self.terms.keeps {
+            return self.unbegun().next().copied();
+        }
         let newest = self.states.back()?;
         (Some(newest.ticket) > self.last_begun).then_some(*newest)
     }

@@ -5,6 +5,7 @@ use super::*;
 use crate::check::Delivered;
 
 mod belongs;
+mod kept;
 
 const SESSION: u32 = 7;
 const PIECE: u16 = 100;
@@ -18,6 +19,7 @@ fn terms(id: u16, deadline_ms: u64) -> ChannelTerms {
         expiry: Duration::from_millis(50),
         networks: vec![0, 1],
         replicated: true,
+        keeps: false,
         version: WireVersion::V2,
         payload_size: PIECE,
         in_flight_max: 4,

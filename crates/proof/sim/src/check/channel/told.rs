@@ -20,6 +20,8 @@ pub struct ChannelTerms {
     pub networks: Vec<usize>,
     /// Whether each of them carries every packet.
     pub replicated: bool,
+    /// Whether what is unsent is kept (T-54).
+    pub keeps: bool,
     /// Wire version.
     pub version: WireVersion,
     /// State bytes in a packet.
