@@ -1,6 +1,7 @@
 //! The sender of the model: which packets may leave and what they say, and when a state is safe.
 
 mod turn_end;
+mod waiting;
 
 pub use turn_end::ProbeTimeouts;
 
@@ -120,12 +121,6 @@ impl Sending {
             self.doubted.extend(last);
         }
         self.states.push_back(state);
-    }
-
-    /// States whose transfer has not begun, oldest first.
-    fn unbegun(&self) -> impl Iterator<Item = &State> {
-        let begun = self.last_begun;
-        self.states.iter().filter(move |it| Some(it.ticket) > begun)
     }
 
     fn deadline(&self, state: &State) -> Instant {
@@ -336,27 +331,6 @@ impl Sending {
         self.unsent.fill(0);
         self.first.fill(None);
         Ok(newest.digest)
-    }
-
-    /// What is kept and may have been replaced or given up was, if a later state begins: each says another expiry.
-    fn skip_replaced(&mut self, expiry: Duration, now: Instant) {
-        while let Some(state) = self.waiting().filter(|_| self.terms.keeps)
-            && self.doubted.contains(&state.ticket)
-            && self.stamp(state.at + self.terms.expiry, now) != expiry
-        {
-            self.last_begun = Some(state.ticket);
-        }
-        let begun = self.last_begun;
-        self.doubted.retain(|&ticket| Some(ticket) > begun);
-    }
-
-    /// The state that is sent next, if its transfer has not begun: the one that was published last, or the oldest that is kept.
-    fn waiting(&self) -> Option<State> {
-        if self.terms.keeps {
-            return self.unbegun().next().copied();
-        }
-        let newest = self.states.back()?;
-        (Some(newest.ticket) > self.last_begun).then_some(*newest)
     }
 
     fn check_packet(
