@@ -1,9 +1,19 @@
 //! Links that carry less than they might.
 
-use serde_json::Value;
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::Grid;
+use crate::support::process::BUMPLESS;
 use crate::support::wan::said;
+
+/// The network of these tests, as a file.
+fn topology() -> String {
+    let arguments = ["wan", "topology", "--backbone-pairs", "3", "--json"];
+    let output = Command::new(BUMPLESS).args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
 
 /// What was lost of `count` packets of 1,400 bytes that `centre-1` sends to the host with this address, all at once.
 fn lost(grid: &Grid, address: &str, count: u32) -> u32 {
@@ -33,7 +43,7 @@ pub fn an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed() 
     let far = grid.address("s02-1-1");
     let impair = |arguments: &[&str]| grid.done("impair", &[&["s02-1-1"], arguments].concat());
     assert_eq!(lost(&grid, &far, 60), 0);
-    assert_eq!(impaired(&grid), serde_json::json!([]));
+    assert_eq!(impaired(&grid), json!([]));
     impair(&["--loss-percent", "100"]);
     assert!(!grid.answers(&far));
     // One link, each way by itself: a quarter comes back, of which all or none would be as likely as a coin that falls 200 times.
@@ -62,7 +72,21 @@ pub fn an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed() 
     assert_eq!(impaired(&grid)[0]["rate_mbit"], 2);
     impair(&["--none"]);
     assert_eq!(lost(&grid, &far, 60), 0);
-    assert_eq!(impaired(&grid), serde_json::json!([]));
+    assert_eq!(impaired(&grid), json!([]));
+    grid.done("down", &[]);
+    // The same from the beginning, by a file.
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("network.json");
+    let mut network: Value = serde_json::from_str(&topology()).unwrap();
+    let links = network["links"].as_array_mut().unwrap();
+    let link = links
+        .iter_mut()
+        .find(|it| it["ends"].as_array().unwrap().contains(&json!("s02-1-1")));
+    link.unwrap()["rate_mbit"] = json!(1);
+    std::fs::write(&file, network.to_string()).unwrap();
+    grid.done("up", &["--file", file.to_str().unwrap()]);
+    assert_eq!(impaired(&grid), limited);
+    assert!((30..60).contains(&lost(&grid, &far, 60)));
     let unknown = grid.wan("impair", &["s99-9-9", "nobody", "--loss-percent", "1"]);
     let told = said(&unknown);
     assert_eq!(unknown.status.code(), Some(2), "{told}");

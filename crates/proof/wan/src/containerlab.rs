@@ -96,7 +96,7 @@ fn routes(topology: &Topology, addresses: &Addresses) -> Vec<Vec<String>> {
     routes
 }
 
-/// The script that gives links their delay once the network is up. Each end delays what leaves it, so each direction of
+/// The script that gives links their delay, loss and rate once the network is up. Each end delays what leaves it, so each direction of
 /// a link takes its delay once; what a router adds is added where packets leave it.
 pub fn delays(topology: &Topology, name: &str) -> String {
     let mut out = "#!/bin/sh\nset -e\n".to_owned();
@@ -104,10 +104,20 @@ pub fn delays(topology: &Topology, name: &str) -> String {
         for end in link.ends {
             let router = topology.node(end).kind.forwards();
             let delay = link.delay_us + if router { topology.router_us() } else { 0 };
+            let mut options = String::new();
             if delay > 0 {
+                let _ = write!(options, " --delay {delay}us");
+            }
+            if link.impairment.loss_millionths > 0 {
+                let _ = write!(options, " --loss {}", link.impairment.loss_percent());
+            }
+            if let Some(rate) = link.impairment.rate_mbit {
+                let _ = write!(options, " --rate {}", u64::from(rate) * 1000);
+            }
+            if !options.is_empty() {
                 let _ = writeln!(
                     out,
-                    "containerlab tools netem set -n clab-{name}-{} -i {} --delay {delay}us",
+                    "containerlab tools netem set -n clab-{name}-{} -i {}{options}",
                     topology.node(end).name,
                     interface(topology, end, index)
                 );

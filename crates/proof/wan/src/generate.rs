@@ -4,6 +4,7 @@
 //! pairs a link takes its time, inside a pair none. A loop leads from one router of its backbone pair to the other.
 //! The chain of a loop's last pair hangs on the router that is nearer to the ring, as that of the first pair does.
 
+use crate::impairment::Impairment;
 use crate::shape::{Shape, ShapeFault};
 use crate::topology::{Kind, Layer, Link, Node, NodeId, Topology};
 
@@ -48,6 +49,7 @@ impl Draft {
         self.links.push(Link {
             ends: [one, other],
             delay_us,
+            impairment: Impairment::default(),
         });
     }
 

@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `shape` | the numbers that a network is generated from, and what they may be |
+//! | `impairment` | what keeps a link from carrying everything |
 //! | `topology` | nodes and links, and what every network must be; the file that tells of one |
 //! | `generate` | from a shape to a topology: ring, loops, chains |
 //! | `route` | ways with the fewest hops, and what a packet takes on one |
@@ -19,6 +20,7 @@ pub mod containerlab;
 pub mod emulation;
 mod ends;
 mod generate;
+mod impairment;
 pub mod picture;
 pub mod route;
 mod script;
@@ -27,6 +29,7 @@ mod topology;
 
 pub use ends::ends_of;
 pub use generate::generate;
+pub use impairment::{Impairment, RATE_MAX, millionths};
 pub use script::{Script, Step};
 pub use shape::{MEASURED_ROUTER_US, Shape, ShapeFault};
 pub use topology::{Kind, Layer, Link, Node, NodeId, Topology, TopologyFault};

@@ -7,6 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::impairment::{self, Impairment, RATE_MAX};
+
 /// Schema of the file.
 const SCHEMA: &str = "bumpless.wan-topology/1";
 
@@ -70,6 +72,8 @@ pub struct Link {
     pub ends: [NodeId; 2],
     /// What it takes a packet to pass, one way, microseconds.
     pub delay_us: u32,
+    /// What of them does not pass.
+    pub impairment: Impairment,
 }
 
 impl Link {
@@ -108,6 +112,8 @@ pub enum TopologyFault {
     Twice(String),
     /// A link names a node that there is not: which link, counted from 0, and the name.
     Unknown(usize, String),
+    /// A link has a loss or a rate that cannot be one: which link, counted from 0, and why.
+    Impairment(usize, String),
     /// A link from a node to itself.
     Itself(String),
     /// No way leads from the first to the second.
@@ -133,6 +139,7 @@ impl fmt::Display for TopologyFault {
                 "link {} ends at {name:?}, and no node is called so",
                 link + 1
             ),
+            Self::Impairment(link, why) => write!(f, "link {}: {why}", link + 1),
             Self::Itself(name) => write!(f, "{name} is linked to itself; remove that link"),
             Self::Apart(from, to) => write!(
                 f,
@@ -159,6 +166,35 @@ struct Told<N, L> {
 struct ToldLink {
     ends: [String; 2],
     delay_us: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    loss_percent: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate_mbit: Option<u32>,
+}
+
+impl ToldLink {
+    /// What it is like, or everything that is wrong with that.
+    fn impairment(&self) -> Result<Impairment, String> {
+        let loss = self.loss_percent.filter(|loss| *loss != 0.0);
+        let loss_millionths = loss.map_or(Some(0), impairment::millionths);
+        let is_rate = self
+            .rate_mbit
+            .is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
+        let mut wrong = Vec::new();
+        if loss_millionths.is_none() {
+            wrong.push("loss_percent is 0, or from 0.0001 to 100".to_owned());
+        }
+        if !is_rate {
+            wrong.push(format!("rate_mbit is from 1 to {RATE_MAX}"));
+        }
+        match loss_millionths.filter(|_| is_rate) {
+            Some(loss_millionths) => Ok(Impairment {
+                loss_millionths,
+                rate_mbit: self.rate_mbit,
+            }),
+            None => Err(wrong.join("; ")),
+        }
+    }
 }
 
 impl Topology {
@@ -235,10 +271,16 @@ impl Topology {
                 }
                 place
             };
-            if let [Some(one), Some(other)] = [end(&link.ends[0]), end(&link.ends[1])] {
+            let ends = [end(&link.ends[0]), end(&link.ends[1])];
+            let impairment = link.impairment().unwrap_or_else(|why| {
+                faults.push(TopologyFault::Impairment(*index, why));
+                Impairment::default()
+            });
+            if let [Some(one), Some(other)] = ends {
                 links.push(Link {
                     ends: [one, other],
                     delay_us: link.delay_us,
+                    impairment,
                 });
             }
         }
@@ -264,6 +306,8 @@ impl Topology {
                 .map(|link| ToldLink {
                     ends: link.ends.map(|end| self.node(end).name.clone()),
                     delay_us: link.delay_us,
+                    loss_percent: Some(link.impairment.loss_percent()).filter(|loss| *loss > 0.0),
+                    rate_mbit: link.impairment.rate_mbit,
                 })
                 .collect(),
         };

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::route::Ways;
 use bumpless_wan::{
-    Kind, MEASURED_ROUTER_US, NodeId, Shape, Topology, TopologyFault, containerlab, generate,
+    Impairment, Kind, MEASURED_ROUTER_US, NodeId, Shape, Topology, TopologyFault, containerlab,
+    generate,
 };
 
 fn paper() -> Topology {
@@ -140,6 +141,56 @@ fn every_substation_reaches_both_control_centres() {
 fn a_network_told_in_a_file_is_the_same_one() {
     let topology = paper();
     assert_eq!(Topology::from_json(&topology.to_json()).unwrap(), topology);
+}
+
+#[test]
+fn what_links_lose_and_carry_stands_in_the_file_and_is_judged() {
+    let topology = paper();
+    let text = topology.to_json();
+    let impaired = |fields: &str| {
+        let with = format!("\"delay_us\": 250,{fields}");
+        Topology::from_json(&text.replacen("\"delay_us\": 250", &with, 1))
+    };
+    let read = impaired(r#""loss_percent": 0.5, "rate_mbit": 10"#).unwrap();
+    let link = read
+        .links()
+        .iter()
+        .find(|link| link.delay_us == 250)
+        .unwrap();
+    let expected = Impairment {
+        loss_millionths: 5_000,
+        rate_mbit: Some(10),
+    };
+    assert_eq!(link.impairment, expected);
+    let again = Topology::from_json(&read.to_json()).unwrap();
+    assert_eq!(again, read);
+    assert_eq!(impaired(r#""loss_percent": 0"#).unwrap(), topology);
+    let addresses = Addresses::new(&read, Pool::V4).unwrap();
+    assert_eq!(addresses, Addresses::new(&topology, Pool::V4).unwrap());
+    let script = containerlab::delays(&read, "grid");
+    assert_eq!(
+        script.matches("--loss 0.5 --rate 10000\n").count(),
+        2,
+        "each end"
+    );
+    for wrong in [
+        r#""loss_percent": 100.1"#,
+        r#""loss_percent": -1"#,
+        r#""loss_percent": 0.00001"#,
+        r#""rate_mbit": 0"#,
+        r#""rate_mbit": 30001"#,
+    ] {
+        let faults = impaired(wrong).unwrap_err();
+        assert!(
+            matches!(faults[..], [TopologyFault::Impairment(_, _)]),
+            "{wrong}: {faults:?}"
+        );
+    }
+    let both = impaired(r#""loss_percent": 101, "rate_mbit": 0"#).unwrap_err()[0].to_string();
+    assert!(
+        both.contains("loss_percent") && both.contains("rate_mbit"),
+        "{both}"
+    );
 }
 
 #[test]

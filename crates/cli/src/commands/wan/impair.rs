@@ -2,16 +2,14 @@
 
 use std::process::ExitCode;
 
-use bumpless_wan::emulation::{self, Impairment};
+use bumpless_wan::emulation;
+use bumpless_wan::{Impairment, RATE_MAX, millionths};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::impairment::{told, words};
 use super::network::{Name, named};
 use crate::output::{self, Failure, Outcome};
-
-/// Most Mbit/s that the kernel is told as a rate of four bytes.
-const RATE_MAX: i64 = 30_000;
 
 /// Make links lose packets at random, or carry at most so much a second, in each direction
 ///
@@ -28,7 +26,7 @@ pub struct Impair {
     #[arg(long, value_name = "PERCENT", group = "how", value_parser = percent)]
     loss_percent: Option<u32>,
     /// What passes at most, Mbit/s; what comes within 50 ms above it waits, the rest is lost
-    #[arg(long, value_name = "MBIT", group = "how", value_parser = clap::value_parser!(u32).range(1..=RATE_MAX))]
+    #[arg(long, value_name = "MBIT", group = "how", value_parser = clap::value_parser!(u32).range(1..=i64::from(RATE_MAX)))]
     rate_mbit: Option<u32>,
     /// They carry everything that the machine does
     #[arg(long, group = "how", conflicts_with_all = ["loss_percent", "rate_mbit"])]
@@ -40,13 +38,8 @@ pub struct Impair {
 
 /// Millionths of a share in percent.
 fn percent(text: &str) -> Result<u32, String> {
-    let share = text
-        .parse()
-        .ok()
-        .filter(|share: &f64| (0.0001..=100.0).contains(share));
-    share
-        .map(|share| (share * 10_000.0).round() as u32)
-        .ok_or_else(|| "give a number from 0.0001 to 100".to_owned())
+    let share = text.parse().ok().and_then(millionths);
+    share.ok_or_else(|| "give a number from 0.0001 to 100".to_owned())
 }
 
 impl Impair {

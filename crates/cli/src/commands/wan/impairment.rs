@@ -1,19 +1,19 @@
 //! How links are impaired, said.
 
-use bumpless_wan::emulation::Impairment;
+use bumpless_wan::Impairment;
 use serde_json::{Value, json};
 
 /// An impairment for programs.
 pub fn told(impairment: Impairment) -> Value {
     json!({
-        "loss_percent": f64::from(impairment.loss_millionths) / 10_000.0,
+        "loss_percent": impairment.loss_percent(),
         "rate_mbit": impairment.rate_mbit,
     })
 }
 
 /// And for people.
 pub fn words(impairment: Impairment) -> String {
-    let loss = f64::from(impairment.loss_millionths) / 10_000.0;
+    let loss = impairment.loss_percent();
     match (impairment.loss_millionths, impairment.rate_mbit) {
         (0, None) => "not impaired".to_owned(),
         (_, None) => format!("loses {loss} %"),

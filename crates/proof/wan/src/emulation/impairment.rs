@@ -9,21 +9,13 @@ use bumpless_capture::{Loss, lose_incoming, lost_incoming};
 use super::place::Running;
 use super::queues::{End, Queues, each_end, of_links};
 use super::{link, namespace};
+use crate::impairment::Impairment;
 use crate::topology::{NodeId, Topology};
 
 /// The table in each node whose links lose packets.
 const TABLE: &str = "bumpless-wan-loss";
 /// A bit rate is so many bytes a second for each Mbit/s.
 const BYTES: u32 = 1_000_000 / 8;
-
-/// What a link is like in each direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Impairment {
-    /// Packets lost at random, of a million.
-    pub loss_millionths: u32,
-    /// What it carries at most, Mbit/s. `None`: as much as the machine does.
-    pub rate_mbit: Option<u32>,
-}
 
 /// Makes these links so, whatever they were before. What is cut stays cut.
 ///
@@ -41,7 +33,17 @@ pub fn impair(
     })
 }
 
-/// Both are of the receiving end, so that a sender learns nothing of a lost packet.
+/// Makes all links what the network says.
+///
+/// # Errors
+/// As [`impair`].
+pub fn begin(running: &Running, topology: &Topology) -> io::Result<()> {
+    let numbered = topology.links().iter().enumerate();
+    let mut impaired = numbered.filter(|(_, link)| !link.impairment.is_none());
+    impaired.try_for_each(|(index, link)| impair(running, topology, &[index], link.impairment))
+}
+
+/// Losses are of the receiving end, so that a sender learns nothing of a lost packet.
 fn set_loss(number: u32, millionths: u32) -> io::Result<()> {
     let mut losses = lost_incoming(TABLE)?;
     let before = losses.iter().find(|it| it.interface == number);
@@ -110,7 +112,5 @@ pub fn impairments(running: &Running, topology: &Topology) -> io::Result<Vec<(us
     let all = thread::scope(|scope| scope.spawn(look).join())
         .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))?;
     let numbered = all.into_iter().enumerate();
-    Ok(numbered
-        .filter(|(_, it)| *it != Impairment::default())
-        .collect())
+    Ok(numbered.filter(|(_, it)| !it.is_none()).collect())
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::build::{self, Delays};
 use super::delay::{self, Times};
+use super::impairment;
 use super::ospf::{self, Routing};
 use super::place::{Place, Running};
 use crate::address::{Addresses, Pool};
@@ -61,6 +62,12 @@ pub fn keep(
         namespaces: network.namespaces.iter().map(AsRawFd::as_raw_fd).collect(),
         topology: topology.to_json(),
     };
+    if let Err(error) = impairment::begin(&running, topology) {
+        place.clear(lock);
+        return Err(format!(
+            "the kernel refuses losses or rates of links: {error}; it takes nf_tables with nft_numgen, and sch_tbf"
+        ));
+    }
     if abandoned() {
         place.clear(lock);
         return Err("nobody waits for the network any more".to_owned());

@@ -54,7 +54,7 @@ pub use capture::{
     Captured, Ended, Interface, Limits, Point, addresses_at, capture, points_of, remedy,
 };
 pub use down::down;
-pub use impairment::{Impairment, impair, impairments};
+pub use impairment::{impair, impairments};
 pub use keeper::keep;
 pub use namespace::enter;
 pub use needs::lacking;
