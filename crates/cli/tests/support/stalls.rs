@@ -35,8 +35,8 @@ impl Watch {
         }
     }
 
-    /// Ends it. States that did not reach the backup in time, networks that were called down and redundancy that was lost count
-    /// as missed.
+    /// Ends it. States that did not reach the backup in time and networks that were called down count as missed; what a plant
+    /// does that is no real-time process does not.
     pub fn end(self, site: &Site) -> Watched {
         let stalls = self.meter.end();
         let events = ["left", "right"].map(|node| site.events(node));
@@ -44,7 +44,6 @@ impl Watch {
         let is_missed = |line: &Value| match line["event"].as_str() {
             Some("transfer") => line["outcome"] == "failed",
             Some("link") => line["up"] == false,
-            Some("redundancy") => line["state"] != "ok",
             _ => false,
         };
         let all = events.into_iter().flatten();
