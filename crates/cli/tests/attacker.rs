@@ -6,6 +6,7 @@ mod support;
 use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use bumpless_base::{Counter, Random};
 use support::attacker::{Attacker, Way, bent};
@@ -14,7 +15,8 @@ use support::junk;
 use support::liar::Liars;
 use support::plan::Plan;
 use support::site::Site;
-use support::{let_run, wait_until};
+use support::stalls::Watch;
+use support::{TIMEOUT, let_run, wait_until};
 
 /// What the attacker has heard of each way before it begins.
 const HEARD: usize = 150;
@@ -228,6 +230,54 @@ fn a_flood_of_forged_senders_ends_without_a_trace_and_a_restarted_node_is_heard_
     });
 }
 
+fn junk_at_link_rate_costs_no_deadline_while_keys_roll_each_second() {
+    with_hosts(|hosts| {
+        let mut plan = pair_on_hosts().tank(50, "");
+        plan.key_lifetime_s = Some(1);
+        plan.network = "bandwidth_mbit = 100\n".into();
+        // As prompt as what looks for stalls, where that is permitted.
+        plan.transfer = "\n[realtime]\npriority = 20\n".into();
+        // Longer than a loaded machine stands still.
+        (plan.lease_ms, plan.start_wait_ms) = (1_000, 2_100);
+        let (site, before) = start(plan, hosts);
+        let mut attacker = Attacker::new(site.hosts());
+        attacker.listen(10);
+        let rolls = std::env::var("BUMPLESS_ROLLS").map_or(4, |text| text.parse().unwrap());
+        let refusals = ["left", "right"].map(|node| refused(&site, node));
+        let watch = Watch::start();
+        let began = Instant::now();
+        // A quarter of the rolls at a time, on one network after the other.
+        let mut sent = 0;
+        for (quarter, network) in [0, 1, 0, 1].into_iter().enumerate() {
+            let keys = ["left", "right"].map(|node| agreed(&site, node));
+            let more = (rolls + quarter as u64) / 4;
+            sent += attacker.flood_until(network, || {
+                let limit = TIMEOUT + Duration::from_secs(4 * more);
+                assert!(began.elapsed() < 4 * limit, "keys do not roll");
+                let mut nodes = ["left", "right"].into_iter().zip(keys);
+                nodes.all(|(node, keys)| agreed(&site, node) >= keys + more)
+            });
+        }
+        println!("{sent} datagrams in {:?}", began.elapsed());
+        let watched = watch.end(&site);
+        for (node, before) in ["left", "right"].into_iter().zip(refusals) {
+            let after = refused(&site, node);
+            println!("{node} has refused {}", after - before);
+            assert!(after > before && site.counter(node, "discard_forged") > 0);
+        }
+        watched.judge();
+        has_no_effect(&site, &before);
+    });
+}
+
+/// How many keys `node` has agreed on with each of the others at least.
+fn agreed(site: &Site, node: &str) -> u64 {
+    let status = site.status(node).unwrap();
+    let sessions = status["sessions"].as_array().unwrap().iter();
+    let agreed = sessions.map(|it| it["keys_agreed"].as_u64().unwrap());
+    agreed.min().unwrap()
+}
+
 fn connections_that_say_nothing_garbage_or_of_endless_length_keep_no_partner_out() {
     with_hosts(|hosts| {
         let mut plan = pair_on_hosts().tank(50, "");
@@ -339,6 +389,7 @@ bumpless_testing::tests![
     an_older_version_or_a_message_out_of_its_envelope_is_not_taken_for_want_of_better,
     what_was_said_before_a_restart_moves_nothing_after_it,
     a_flood_of_forged_senders_ends_without_a_trace_and_a_restarted_node_is_heard_after_it,
+    junk_at_link_rate_costs_no_deadline_while_keys_roll_each_second,
     connections_that_say_nothing_garbage_or_of_endless_length_keep_no_partner_out,
     a_witness_that_grants_everything_to_everybody_makes_no_second_writer_while_nodes_hear_each_other,
     a_witness_without_the_key_is_not_believed_whatever_it_grants,

@@ -99,6 +99,8 @@ fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
 /// # Errors
 /// Wrong usage.
 fn another_host(host: IpAddr) -> Result<(), Failure> {
+    // An address of IPv4 may be written as one of IPv6 (RFC 4291, 2.5.5.2).
+    let host = host.to_canonical();
     if host.is_multicast() || host.is_unspecified() || host == IpAddr::from([255; 4]) {
         return Err(Failure::usage(format_args!(
             "{host} is not the address of one host: name one"
@@ -164,6 +166,14 @@ mod tests {
         }
         refused("127.0.0.1", "own address");
         refused("::1", "own address");
+        let mapped = another_host("::ffff:127.0.0.1".parse().unwrap()).unwrap_err();
+        assert!(
+            mapped
+                .lines()
+                .join("\n")
+                .contains("127.0.0.1 is this host's own")
+        );
+        assert!(another_host("::ffff:224.0.0.5".parse().unwrap()).is_err());
         // For documentation: no host has it (RFC 5737).
         another_host(IpAddr::from([192, 0, 2, 1])).unwrap();
     }

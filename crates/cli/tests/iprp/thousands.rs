@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Ports that are sent to at once.
 const AT_A_TIME: usize = 200;
 /// Resident bytes of a daemon that is in so many sessions (`spec/iprp-daemon.md`, L-34).
-const MOST: u64 = 17_000 * SESSIONS as u64;
+const MOST: u64 = 12_500 * SESSIONS as u64;
 /// What further packets may add: nothing is kept of any.
 const GROWTH: u64 = 4 << 20;
 /// In so many rounds at most there is one that adds no more.
@@ -108,7 +108,7 @@ fn resident(site: &Site) -> [u64; 2] {
     [&site.left, &site.right].map(|it| it.as_ref().map(Process::resident).unwrap())
 }
 
-/// The same without a reply to `status` of ten thousand sessions, which is some 30 MB: what is left of one may be given back with the
+/// The same without replies to `status` of ten thousand sessions: what is left of one may be given back with the
 /// next only.
 fn without_replies(site: &Site) -> [u64; 2] {
     let mut least = resident(site);

@@ -4,8 +4,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bumpless_base::Random;
+use bumpless_wire::EnvelopeHeader;
 
 use super::hosts::Hosts;
 use super::{let_run, wait_until};
@@ -14,6 +16,10 @@ pub const ETHERNET: usize = 14;
 pub const IP: usize = 20;
 const UDP: usize = 8;
 pub const HEADERS: usize = ETHERNET + IP + UDP;
+/// Bytes of a datagram that Ethernet takes whole.
+const LONGEST: usize = 1472;
+/// Bytes that a link of 100 Mbit/s takes in a millisecond.
+const LINK_RATE: usize = 12_500;
 
 /// A way between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +155,39 @@ impl Attacker {
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
+    /// Sends to both nodes on `network`, each millisecond as much as a link of 100 Mbit/s takes, until `done`: what was said a
+    /// moment ago again, changed, in the name of another process, or invented, whole or behind a header of theirs. `done` is
+    /// asked each 100 ms. How many datagrams those were.
+    pub fn flood_until(&mut self, network: usize, mut done: impl FnMut() -> bool) -> usize {
+        let mut random = Random::new(3);
+        let mut sent = 0;
+        while !done() {
+            self.listen(4);
+            let began = Instant::now();
+            let ways = [true, false].map(|to_right| Way::new(network, to_right));
+            let latest = ways.map(|way| {
+                let last = self.frames(way).iter().rev().take(4);
+                let messages = last.map(|frame| frame[HEADERS..].to_vec());
+                (way, messages.collect::<Vec<_>>())
+            });
+            for millisecond in 0..100 {
+                for (way, heard) in &latest {
+                    let mut room = LINK_RATE;
+                    while room > 0 {
+                        let it = &heard[random.below(4) as usize];
+                        let made = made_up(it, &mut random);
+                        room = room.saturating_sub(HEADERS + made.len());
+                        self.send(*way, &made);
+                        sent += 1;
+                    }
+                }
+                let due = began + Duration::from_millis(millisecond);
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        }
+        sent
+    }
+
     /// Sends these, in portions that a receive buffer takes.
     pub fn send_all(&self, way: Way, messages: &[Vec<u8>]) {
         for portion in messages.chunks(100) {
@@ -173,6 +212,27 @@ pub fn like(frame: &[u8], message: &[u8]) -> Vec<u8> {
     // No checksum, which IPv4 permits.
     frame[at + 6..at + 8].fill(0);
     frame
+}
+
+/// `message` again, changed, of a process that nobody knows, or invented: whole, or behind its header and as long as can be. Most
+/// are long.
+fn made_up(message: &[u8], random: &mut Random) -> Vec<u8> {
+    let noise = |from: &[u8], random: &mut Random| {
+        let mut made = from.to_vec();
+        made.resize_with(LONGEST, || random.next_u64() as u8);
+        made
+    };
+    match random.below(8) {
+        0 => message.to_vec(),
+        1 => bent(message, random),
+        2 => {
+            let mut other = message.to_vec();
+            other[9..17].fill_with(|| random.next_u64() as u8);
+            other
+        }
+        3 => noise(&[], random),
+        _ => noise(&message[..EnvelopeHeader::LEN], random),
+    }
 }
 
 /// `message` with one to four bytes changed.
@@ -242,7 +302,7 @@ fn is_datagram(frame: &[u8]) -> bool {
     let whole = frame.len() > HEADERS && frame[12..14] == [8, 0] && frame[ETHERNET] == 0x45;
     let udp = whole && frame[ETHERNET + 9] == 17 && frame[ETHERNET + 6] & 0x3F == 0;
     // Several in one are for the network card to take apart.
-    udp && frame.len() <= HEADERS + 1472 && frame[ETHERNET + IP..][..2] == 4700u16.to_be_bytes()
+    udp && frame.len() <= HEADERS + LONGEST && frame[ETHERNET + IP..][..2] == 4700u16.to_be_bytes()
 }
 
 /// RFC 1071.

@@ -14,6 +14,7 @@ pub mod plan;
 pub mod plc;
 pub mod process;
 pub mod site;
+pub mod stalls;
 pub mod state_file;
 pub mod wan;
 pub mod writes;

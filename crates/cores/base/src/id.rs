@@ -119,6 +119,10 @@ impl LinkSet {
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
+    /// Links that are not in the other set.
+    pub const fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
     /// Whether the set has no link.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -28,11 +28,11 @@ struct Width {
     heard: u64,
     /// Send time of our latest full-length heartbeat that the partner echoed.
     echoed: Instant,
-    /// Full-length heartbeats of ours that were sent since that one.
+    /// Full-length heartbeats of ours that were sent since that one, or since the link came up.
     unanswered: u8,
-    /// Heartbeats of any length that were sent on this link since then.
+    /// Heartbeats of any length that were sent on this link since then, or since it came up.
     sent: u16,
-    /// Heartbeats that have come since then and echo one of ours.
+    /// Heartbeats that have come meanwhile and echo one of ours.
     answers: u16,
     /// What was reported last: only short packets pass.
     narrow: bool,
@@ -64,9 +64,18 @@ impl Width {
         }
     }
 
+    /// What is known to be narrow is so until a heartbeat of full length has come through: that short ones are lost, too,
+    /// shows nothing of long ones.
     fn is_narrow(&self) -> bool {
         let short_pass = u32::from(self.answers) * 2 >= u32::from(self.sent);
-        self.unanswered > Self::UNANSWERED && short_pass
+        self.unanswered > Self::UNANSWERED && (self.narrow || short_pass)
+    }
+
+    /// Counts anew, where what was sent could not be answered; what is known stays known.
+    const fn count_anew(&mut self) {
+        self.unanswered = if self.narrow { Self::UNANSWERED + 1 } else { 0 };
+        self.sent = 0;
+        self.answers = 0;
     }
 }
 
@@ -173,16 +182,18 @@ impl LinkState {
         self.heard_sent_at = 0;
         self.echoed = Instant::ZERO;
         self.latest = None;
-        self.width = Width {
-            narrow: self.width.narrow,
-            ..Width::default()
-        };
+        self.width.heard = 0;
+        self.width.echoed = Instant::ZERO;
+        self.width.count_anew();
     }
 
     pub(crate) const fn is_up(&self) -> bool {
         self.up
     }
     pub(crate) const fn set_up(&mut self, up: bool) {
+        if up && !self.up {
+            self.width.count_anew();
+        }
         self.up = up;
     }
     pub(crate) const fn round_trip(&self) -> Option<Duration> {

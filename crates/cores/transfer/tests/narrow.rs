@@ -2,7 +2,7 @@
 
 mod world;
 
-use bumpless_base::{Counter, LinkId, LinkSet};
+use bumpless_base::{Counter, Distribution, LinkId, LinkSet};
 use bumpless_wire::{DataHeader, WireVersion, packet_count, piece};
 use world::*;
 
@@ -11,7 +11,11 @@ const STATE: usize = 500_000;
 
 /// Two links on which nothing of full length arrives.
 fn narrow() -> World {
-    let mut world = Plan::links(2).with(|p| p.payload_size = FULL).build();
+    let plan = Plan::links(2).with(|p| {
+        p.payload_size = FULL;
+        p.channels[0].max_size = STATE as u32 + 3;
+    });
+    let mut world = plan.build();
     world.lose = Box::new(|sent| !sent.header.short);
     world
 }
@@ -67,6 +71,50 @@ fn a_channel_whose_only_link_is_narrow_has_short_pieces_whatever_others_have() {
     set_narrow(&mut world, [(0, true)]);
     world.transfer(&state(0, STATE)).expect("it is safe");
     assert!(world.sent.iter().all(|sent| sent.header.short));
+}
+
+#[test]
+fn what_other_channels_have_does_not_keep_a_channel_from_its_only_narrow_link() {
+    let plan = Plan::links(3).with(|p| {
+        p.payload_size = FULL;
+        p.channels[0].links = LinkSet::first(2);
+    });
+    let mut world = plan.build();
+    world.lose = Box::new(|sent| !sent.header.short);
+    // The third link passes everything, and is none of this channel's.
+    set_narrow(&mut world, [(0, true)]);
+    world.set_healthy(1, false);
+    let carry = |world: &World| [0, 1, 2].map(|link| world.sender.carries(PEER, LinkId(link)));
+    assert_eq!(carry(&world), [true, false, false]);
+    world.transfer(&state(0, STATE)).expect("it is safe");
+    assert_eq!(world.read(0).expect("it came").1, state(0, STATE));
+    let packets = packet_count(STATE as u32, piece(FULL, true));
+    assert_eq!(world.sent.len(), packets as usize);
+    world.set_healthy(1, true);
+    assert_eq!(carry(&world), [false, true, false]);
+}
+
+#[test]
+fn packets_that_a_narrow_link_has_swallowed_leave_at_once_on_the_other_one() {
+    let plan = Plan::links(2).with(|p| {
+        p.payload_size = FULL;
+        p.channels[0].distribution = Distribution::Spread;
+    });
+    let mut world = plan.build();
+    world.lose = Box::new(|sent| sent.link == 0);
+    let ticket = world.publish(0, &state(0, STATE)).ticket;
+    world.run(us(100));
+    set_narrow(&mut world, [(0, true)]);
+    let (before, after) = (world.sent.len(), |world: &World| world.sent.len());
+    let swallowed: Vec<_> = world.sent.iter().filter(|sent| sent.link == 0).collect();
+    let swallowed: Vec<_> = swallowed.iter().map(|sent| sent.header.sequence).collect();
+    world.fate(ticket).expect("it is safe");
+    assert!(after(&world) > before + swallowed.len());
+    let later = &world.sent[before..];
+    assert!(later.iter().all(|sent| sent.link == 1));
+    let first = later.iter().map(|sent| sent.header.sequence);
+    assert!(first.take(swallowed.len()).eq(swallowed));
+    assert_eq!(world.read(0).expect("it came").1, state(0, STATE));
 }
 
 #[test]

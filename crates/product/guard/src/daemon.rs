@@ -204,6 +204,7 @@ struct Asking(File);
 
 impl Handler for Asking {
     type Request = Request;
+    type Reply = Value;
 
     fn is_order(request: &Request) -> bool {
         match request {

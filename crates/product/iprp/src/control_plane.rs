@@ -33,9 +33,9 @@ use crate::host::side;
 use crate::members::Memberships;
 use crate::networks::Attachment;
 use crate::ping::Pings;
-use crate::request::Request;
+use crate::request::{Reply, Request};
 use crate::root::Root;
-use crate::status::{self, Surroundings};
+use crate::status::{Status, Surroundings};
 
 /// How often signals and the host's networks are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ const TROUBLES_MAX: usize = 16;
 const ROUNDS_MAX: u32 = 1_000;
 
 /// A request and where its reply goes.
-pub type Asked = (Request, SyncSender<Value>);
+pub type Asked = (Request, SyncSender<Reply>);
 
 /// What ends the daemon, and what has it read its file again.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,8 @@ pub struct State {
     scopes: BTreeMap<SessionId, Scope>,
     /// What is to be captured (`true`) or not, and has not been told the kernel.
     captures: Vec<(Scope, bool)>,
-    asking: Vec<SyncSender<Value>>,
+    /// Who waits for the data plane's next snapshot. Whoever asked before has given up by then: requests come one by one.
+    asking: Option<SyncSender<Reply>>,
     refused: BTreeMap<String, u64>,
     /// Frames without a session, by where they came from.
     keyless: BTreeMap<IpAddr, u32>,
@@ -117,7 +118,7 @@ impl State {
             pings: Pings::default(),
             scopes: BTreeMap::new(),
             captures: Vec::new(),
-            asking: Vec::new(),
+            asking: None,
             refused: BTreeMap::new(),
             keyless: BTreeMap::new(),
             troubles: BTreeMap::new(),
@@ -342,9 +343,9 @@ impl ControlPlane {
                     groups: self.members.status(&self.attachments),
                     security: self.agreements.as_ref().map(Agreements::status),
                 };
-                let status = status::json(&snapshot, &around);
-                for reply in self.state.asking.drain(..) {
-                    let _ = reply.try_send(status.clone());
+                let status = Status::new(snapshot, &around);
+                if let Some(reply) = self.state.asking.take() {
+                    let _ = reply.try_send(Reply::Status(Box::new(status)));
                 }
             }
             ToControl::Ended => self.state.ended = true,
@@ -399,10 +400,10 @@ impl ControlPlane {
         }
     }
 
-    fn answer(&mut self, now: Instant, request: Request, reply: SyncSender<Value>) {
+    fn answer(&mut self, now: Instant, request: Request, reply: SyncSender<Reply>) {
         let answer = match request {
             Request::Status => {
-                self.state.asking.push(reply);
+                self.state.asking = Some(reply);
                 return self.tell(ToData::Snapshot);
             }
             Request::Reload => self.reload(now).0,
@@ -425,7 +426,7 @@ impl ControlPlane {
                 )),
             },
         };
-        let _ = reply.try_send(answer);
+        let _ = reply.try_send(Reply::Other(answer));
     }
 
     fn ways(&mut self, now: Instant, host: IpAddr) -> Value {

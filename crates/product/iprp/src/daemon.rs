@@ -19,7 +19,6 @@ use bumpless_node::InstanceLock;
 use bumpless_node::control::{ControlServer, Handler, refusal};
 use bumpless_secure::RingSuite;
 use rtrb::RingBuffer;
-use serde_json::Value;
 
 use crate::agreements::{self, Agreements};
 use crate::closed::{Channels, Closed};
@@ -33,7 +32,7 @@ use crate::groups::{GroupChannels, GroupKeys};
 use crate::host::{attach, modes, rules};
 use crate::members::Memberships;
 use crate::networks::Attachment;
-use crate::request::Request;
+use crate::request::{Reply, Request};
 use crate::root::Root;
 use crate::snapshot::Passed;
 use crate::trust::Trust;
@@ -279,14 +278,15 @@ struct Asking {
 
 impl Handler for Asking {
     type Request = Request;
+    type Reply = Reply;
 
     fn is_order(request: &Request) -> bool {
         *request != Request::Status
     }
 
-    fn handle(&mut self, request: Request) -> Value {
+    fn handle(&mut self, request: Request) -> Reply {
         let (reply, replies) = sync_channel(1);
-        let busy = || refusal("the daemon is busy; ask again");
+        let busy = || Reply::Other(refusal("the daemon is busy; ask again"));
         if self.asked.try_send((request, reply)).is_err() {
             return busy();
         }

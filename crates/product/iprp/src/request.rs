@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bumpless_node::control::socket_of_host;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::config::Config;
+use crate::status::Status;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +37,16 @@ pub enum Request {
         /// Its number.
         id: u32,
     },
+}
+
+/// What is answered.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// To [`Request::Status`].
+    Status(Box<Status>),
+    /// To all else, and why there is no status.
+    Other(Value),
 }
 
 /// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`, else the usual one.

@@ -1,10 +1,13 @@
-//! The daemon's state as `bumpless.iprp.status/1`.
+//! The daemon's state as `bumpless.iprp.status/1`. What there is of each session is made when it is written, one after the
+//! other: all of ten thousand at once would take as much memory as the sessions (L-34).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bumpless_capture::Segmentation;
 use bumpless_iprp::{Discard, Ind, Mode, PathStatus, Side, TCP};
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::event::miswired;
 use crate::networks::Attachment;
@@ -28,8 +31,67 @@ pub struct Surroundings<'a> {
     pub security: Option<Value>,
 }
 
-/// All of it.
-pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
+/// All of it, to be written.
+pub struct Status {
+    snapshot: Box<Snapshot>,
+    /// Everything but sessions and weaknesses, by its name.
+    about_host: Map<String, Value>,
+    /// What is wrong with no session in particular.
+    weaknesses: Vec<String>,
+}
+
+impl Status {
+    /// What the data plane has told, and what the control plane adds.
+    pub fn new(snapshot: Box<Snapshot>, around: &Surroundings<'_>) -> Self {
+        let about_host = match about_host(&snapshot, around) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
+        Self {
+            about_host,
+            weaknesses: weaknesses(&snapshot, around),
+            snapshot,
+        }
+    }
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Snapshot {
+            sending: sends,
+            receiving: receives,
+            ..
+        } = &*self.snapshot;
+        let mut all = serializer.serialize_map(Some(self.about_host.len() + 3))?;
+        for (name, value) in &self.about_host {
+            all.serialize_entry(name, value)?;
+        }
+        all.serialize_entry("sending", &Each(|| sends.iter().map(sending)))?;
+        all.serialize_entry("receiving", &Each(|| receives.iter().map(receiving)))?;
+        let words = || {
+            let of_sessions = sends.iter().filter_map(weakness).map(Cow::Owned);
+            let others = self.weaknesses.iter().map(|it| Cow::Borrowed(it.as_str()));
+            others.chain(of_sessions)
+        };
+        all.serialize_entry("weaknesses", &Each(words))?;
+        all.end()
+    }
+}
+
+/// A list of which each item is made when it is written.
+struct Each<F>(F);
+
+impl<F, I> Serialize for Each<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0())
+    }
+}
+
+fn about_host(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
     let sender = &snapshot.sender;
     let receiver = &snapshot.receiver;
     let discarded: BTreeMap<_, _> = Discard::ALL
@@ -42,8 +104,6 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
         "uptime_s": around.uptime_s,
         "capture": around.capture,
         "networks": networks(snapshot, around),
-        "sending": snapshot.sending.iter().map(sending).collect::<Vec<_>>(),
-        "receiving": snapshot.receiving.iter().map(receiving).collect::<Vec<_>>(),
         "groups": around.groups,
         "counters": {
             "captured": snapshot.passed.captured,
@@ -72,7 +132,6 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
         "discarded": discarded,
         "control_refused": around.refused,
         "security": around.security.clone().unwrap_or_else(|| json!({"kind": "keys"})),
-        "weaknesses": weaknesses(snapshot, around),
     })
 }
 
@@ -183,7 +242,20 @@ fn receiving(it: &Receiving) -> Value {
     })
 }
 
-/// What an operator should know, a sentence each.
+/// What an operator should know of a session.
+fn weakness(session: &Sending) -> Option<String> {
+    let usable = session.paths.iter().filter(|path| path.usable).count();
+    let scope = session.scope;
+    match (session.suspended, usable) {
+        (true, _) => Some(format!(
+            "{scope}: the receiver does not answer, packets leave as they are"
+        )),
+        (false, 0 | 1) => Some(format!("{scope}: copies leave on one network only")),
+        (false, _) => None,
+    }
+}
+
+/// What an operator should know besides, a sentence each.
 fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
     let mut all = around.troubles.to_vec();
     let notes = around
@@ -200,20 +272,6 @@ fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
             "this host is on one network: nothing is redundant; name a second one with [[network]], or bring its interface up"
                 .into(),
         );
-    }
-    for session in &snapshot.sending {
-        let usable = session.paths.iter().filter(|path| path.usable).count();
-        if session.suspended {
-            all.push(format!(
-                "{}: the receiver does not answer, packets leave as they are",
-                session.scope
-            ));
-        } else if usable < 2 {
-            all.push(format!(
-                "{}: copies leave on one network only",
-                session.scope
-            ));
-        }
     }
     let routes = snapshot.receiver.routes.iter().enumerate();
     for (sent_on, row) in routes {
@@ -272,7 +330,8 @@ mod tests {
                 groups: Vec::new(),
                 security: None,
             };
-            let status = json(snapshot, &around);
+            let status = Status::new(Box::new(snapshot.clone()), &around);
+            let status = serde_json::to_value(status).unwrap();
             let weaknesses = status["weaknesses"].as_array().unwrap();
             let is_named = weaknesses
                 .iter()

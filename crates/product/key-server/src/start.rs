@@ -89,6 +89,7 @@ struct Asking(Sender<Order>);
 
 impl Handler for Asking {
     type Request = Request;
+    type Reply = Value;
 
     fn is_order(request: &Request) -> bool {
         matches!(request, Request::Roll { .. })

@@ -17,9 +17,10 @@ pub struct Ring {
     pub seals: bool,
 }
 
-/// Most that are kept besides the current one and the candidate: sessions that died half-way gave them, or they are over
-/// soon.
+/// Most that are kept of those that sessions gave that died half-way, and of those that are over soon.
 const MOST: usize = 6;
+/// Most secrets that are opened with at a time: these, the current one and the candidate.
+pub const SECRETS_MAX: usize = 2 * MOST + 2;
 
 /// The secrets shared with one partner.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ mod message;
 mod service;
 mod session;
 
-pub use keys::{Keys, RETIRED_AFTER, Ring};
+pub use keys::{Keys, RETIRED_AFTER, Ring, SECRETS_MAX};
 pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile, take, write};
 pub use service::{Carried, Errand, Host, Partner, PartnerState, Path, Running, Setup, start};
 pub use session::{Event, Session, SessionSecret};

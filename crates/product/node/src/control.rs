@@ -63,10 +63,12 @@ pub enum Request {
 pub trait Handler: Send + 'static {
     /// What can be asked.
     type Request: DeserializeOwned;
+    /// What is answered: an object of JSON, made while it is written.
+    type Reply: Serialize;
     /// Whether `request` is an order, which only the owner of the process and root may give.
     fn is_order(request: &Self::Request) -> bool;
     /// The reply to `request`.
-    fn handle(&mut self, request: Self::Request) -> Value;
+    fn handle(&mut self, request: Self::Request) -> Self::Reply;
 }
 
 /// The path of the control socket of a daemon that a host has once: as its file says, `named`, with paths that begin at
@@ -125,6 +127,7 @@ mod tests {
     struct Echo;
     impl Handler for Echo {
         type Request = Request;
+        type Reply = Value;
         fn is_order(request: &Request) -> bool {
             *request != Request::Status
         }
@@ -220,6 +223,31 @@ mod tests {
             "status"
         );
     }
+
+    #[test]
+    fn a_reply_that_no_socket_takes_at_once_comes_whole() {
+        struct Long;
+        impl Handler for Long {
+            type Request = Request;
+            type Reply = Vec<u32>;
+            fn is_order(_: &Request) -> bool {
+                false
+            }
+            fn handle(&mut self, _: Request) -> Vec<u32> {
+                (0..500_000).collect()
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("left.sock");
+        let _server = ControlServer::start(&path, None, Long).unwrap();
+        // On a machine that stalls a caller may be too slow for a part of it.
+        let whole = || {
+            let reply = request(&path, &Request::Status).ok()?;
+            Some(reply.as_array()?.len())
+        };
+        assert!((0..20).any(|_| whole() == Some(500_000)));
+    }
+
     #[test]
     fn half_a_reply_of_a_node_that_is_killed_is_told_as_no_answer() {
         let directory = tempfile::tempdir().unwrap();

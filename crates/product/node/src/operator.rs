@@ -325,6 +325,7 @@ impl Operator {
 
 impl Handler for Operator {
     type Request = Request;
+    type Reply = Value;
     fn is_order(request: &Request) -> bool {
         !matches!(request, Request::Status | Request::Values { .. })
     }

@@ -104,7 +104,9 @@ fn network(directory: &Path) -> (String, SocketAddr) {
          [[application]]\nname = \"small\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 2\nperiod_ms = 10\n\
          commit = \"async\"\nsize = \"100 B\"\nchanged_share = 1.0\n\
          [[application]]\nname = \"goes\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 3\nperiod_ms = 20\n\
-         commit = \"async\"\nsize = \"30 kB\"\nchanged_share = 1.0\n",
+         commit = \"async\"\nsize = \"30 kB\"\nchanged_share = 1.0\n\
+         [[application]]\nname = \"largest\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 9\nperiod_ms = 1500\n\
+         commit = \"async\"\nsize = \"16 MB\"\nchanged_share = 1.0\n",
         node("left", 1),
         node("right", 2),
     );
@@ -119,6 +121,17 @@ fn delivered(socket: &Path) -> u64 {
     status(socket)["counters"]["states_delivered"]
         .as_u64()
         .unwrap_or(0)
+}
+
+/// How many states of 16 MB have come, of whichever node they are.
+fn largest(sockets: &[PathBuf; 2]) -> u64 {
+    let of = |socket: &PathBuf| {
+        let status = status(socket);
+        let applications = status["applications"].as_array().into_iter().flatten();
+        let mut largest = applications.filter(|it| it["name"] == "largest");
+        largest.find_map(|it| it["transfers_safe"].as_u64())
+    };
+    sockets.iter().filter_map(of).sum()
 }
 
 /// The configuration after a change in which an application comes, one goes, and one is tuned.
@@ -218,10 +231,11 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
         delivered(&right) > before + 100
     });
     ARMED.store(true, Ordering::SeqCst);
-    let before = delivered(&right);
-    wait_until("200 more states were delivered", || {
-        delivered(&right) > before + 200
-    });
+    let (before, large) = (delivered(&right), largest(&sockets));
+    wait_until(
+        "200 more states were delivered, large ones among them",
+        || delivered(&right) > before + 200 && largest(&sockets) > large + 1,
+    );
     let steady = ALLOCATIONS.load(Ordering::SeqCst);
     change(&sockets, &next_file, &fingerprint);
     let allocations = ALLOCATIONS.load(Ordering::SeqCst);

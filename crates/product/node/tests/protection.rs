@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
+use bumpless_management::SECRETS_MAX;
 use bumpless_net_linux::Segment;
 use bumpless_node::data_plane::addresses::{Addresses, Correspondent};
 use bumpless_node::data_plane::protection::{BURST, Mismatch, Protection, Sender, Unsealed, Use};
@@ -260,6 +261,31 @@ fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its
         right.open(PARTNER, &mut datagram.clone(), NOW),
         Ok(&b"hello"[..])
     );
+}
+
+/// N-7, M-22: where keys roll each second, those of several seconds open still.
+#[test]
+fn what_has_come_is_refused_again_for_as_long_as_its_secret_opens() {
+    let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
+    let mut said = vec![one(&mut left, b"first")];
+    assert!(opened(&mut right, PARTNER, &said[0]).is_ok());
+    let most = SECRETS_MAX as u8;
+    for newest in 2..=most {
+        let rest: Vec<u8> = (1..newest).rev().collect();
+        // Opened with first, then sealed with.
+        let candidate = [&[rest[0], newest], &rest[1..]].concat();
+        right.set_keys(PARTNER, &keys(&candidate), Use::SealAndOpen, NOW);
+        let sealing = [&[newest], &rest[..]].concat();
+        for node in [&mut left, &mut right] {
+            node.set_keys(PARTNER, &keys(&sealing), Use::SealAndOpen, NOW);
+        }
+        said.push(one(&mut left, b"next"));
+        assert!(opened(&mut right, PARTNER, said.last().unwrap()).is_ok());
+        for before in &said {
+            let again = opened(&mut right, PARTNER, before);
+            assert_eq!(again, Err(Counter::DiscardReplayed), "with {newest}");
+        }
+    }
 }
 
 #[test]

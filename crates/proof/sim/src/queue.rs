@@ -2,6 +2,17 @@
 //!
 //! There are some tens of plans, most of them for soon, at the end of a list in order: nothing is cheaper.
 
+/// A step in changing a key, at one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyStep {
+    /// The secret is given to the data plane for opening.
+    Open,
+    /// Whether it was taken is looked at; then the other end is told.
+    Look,
+    /// The other end has it: this one seals with it.
+    Seal,
+}
+
 /// Something that will happen. Positions are those of the configuration; a `serial` that is no
 /// longer the present one marks a plan that was given up. Turns of data planes are not among it:
 /// they are put off and brought forward far too often for a queue (see `World::run`).
@@ -23,6 +34,8 @@ pub enum What {
     Restart { node: u8, incarnation: u32 },
     /// A node goes on with a change of its configuration.
     Change { node: u8, incarnation: u32 },
+    /// An end takes a step in changing to the key of this number.
+    Key { end: u8, number: u32, step: KeyStep },
     /// Whether the pair has healed is looked at.
     Look,
 }

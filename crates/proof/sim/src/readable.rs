@@ -39,9 +39,18 @@ pub fn message_in(datagram: &[u8]) -> &[u8] {
     }
 }
 
-/// The key of the simulated pair.
+/// The secret of this number.
+pub fn secret(number: u32) -> Secret {
+    let mut bytes = [0xB5; 32];
+    for (byte, of_number) in bytes.iter_mut().zip(number.to_be_bytes()) {
+        *byte ^= of_number;
+    }
+    Secret::new(bytes)
+}
+
+/// The key with which processes of the simulated pair begin.
 pub fn keys() -> Keyring<Readable> {
-    let keys = Keyring::new(vec![Secret::new([0xB5; 32])]);
+    let keys = Keyring::new(vec![secret(0)]);
     keys.unwrap_or_else(|error| unreachable!("one key is sound: {error}"))
 }
 

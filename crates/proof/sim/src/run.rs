@@ -83,6 +83,8 @@ pub struct Report {
     pub faults: usize,
     /// How often a node has changed its configuration.
     pub changes: u64,
+    /// How often an end has begun to seal with another key.
+    pub key_changes: u64,
     /// What the processes that run at the end have counted.
     pub counters: Counters,
     /// By application, what was accepted of its outputs within the window.
@@ -211,6 +213,7 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         violations: std::mem::take(&mut world.checks.violations),
         faults: begun.len(),
         changes: world.changes,
+        key_changes: world.keys.changes,
         counters: world.counters(),
         outputs: {
             let mut seen = world.checks.outputs(world.now());

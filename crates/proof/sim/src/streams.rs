@@ -33,6 +33,8 @@ pub enum Purpose {
     Envelopes,
     /// Between two packets of a flood.
     Floods,
+    /// When the steps of changing a key are taken.
+    Keys,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

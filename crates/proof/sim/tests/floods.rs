@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bumpless_base::Counter;
 use bumpless_config::{Config, ReceptionGuard, ReferenceKind};
 use bumpless_node::reception::budgets;
-use bumpless_sim::{Aim, Fault, Report, Scenario, Settings, Size, Timed, as_scenario, run, shrink};
+use bumpless_sim::{
+    Aim, End, Fault, Junk, Report, Scenario, Settings, Size, Timed, as_scenario, run, shrink,
+};
 
 const SECOND: u64 = 1_000_000_000;
 const AIMS: [Aim; 5] = [
@@ -161,6 +164,72 @@ fn who_forges_a_partners_address_takes_its_budget_on_that_network_alone() {
         "{:?}",
         report.flood_counts
     );
+}
+
+/// M-20 to M-22, N-8, V-90: nothing of the pair's own is refused when keys change, whatever else comes meanwhile.
+#[test]
+fn no_state_is_late_while_keys_roll_each_second_through_floods_and_forgeries() {
+    let config = pair(|_| ());
+    let rate = borne(&config) / 2;
+    let begin = 3_500_000_000;
+    let seconds = std::env::var("BUMPLESS_ROLLS").map_or(6, |text| text.parse().expect("a number"));
+    let lasts = seconds * SECOND;
+    let during = |fault| Timed {
+        at: begin,
+        until: begin + lasts,
+        fault,
+    };
+    let flood = |node| {
+        during(Fault::Flood {
+            network: node,
+            node,
+            aim: Aim::DataPort,
+            forged: false,
+            rate,
+            bytes: 1400,
+        })
+    };
+    let junk = |network, node, kind| {
+        during(Fault::Junk {
+            network,
+            to: End::Node(node),
+            rate: 5_000,
+            kind,
+        })
+    };
+    let kinds = [Junk::Forged, Junk::Replay, Junk::Redirected, Junk::Stripped];
+    let forged = kinds.map(|kind| [junk(0, 1, kind), junk(1, 0, kind)]);
+    // Who has a partner's address takes its budget at the guard (V-51), so what is forged meets the nodes in a world without one.
+    let worlds = [vec![flood(0), flood(1)], forged.concat()];
+    for (seed, script) in (0..3).flat_map(|seed| worlds.iter().map(move |it| (seed, it))) {
+        let is_flood = script[0] == flood(0);
+        let script = [&[during(Fault::Keys { every: SECOND })], &script[..]].concat();
+        let until = |time| {
+            run(&Settings {
+                script: script.clone(),
+                ..Settings::new(Arc::clone(&config), seed, time)
+            })
+            .expect("a sound configuration")
+        };
+        let (before, after) = (until(begin), until(begin + lasts));
+        assert_eq!(after.violations, [], "seed {seed}");
+        assert!(after.broken_assumptions.is_empty());
+        let failed = |report: &Report| report.counters.get(Counter::StatesFailed);
+        assert_eq!(failed(&after), failed(&before), "seed {seed}");
+        // Both ends, each time but perhaps the last one.
+        let changes = after.key_changes;
+        assert!(
+            (2 * seconds - 2..=2 * seconds).contains(&changes),
+            "{changes}"
+        );
+        match is_flood {
+            true => assert!(after.flood_counts.came > rate * seconds),
+            false => {
+                let forged = after.counters.get(Counter::DiscardForged);
+                assert!(forged > 500 * seconds, "{forged}");
+            }
+        }
+    }
 }
 
 #[test]

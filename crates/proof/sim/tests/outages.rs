@@ -385,6 +385,42 @@ fn states_go_on_in_short_pieces_over_networks_that_are_all_narrow() {
     });
 }
 
+/// that short packets are lost, too, for a while shows nothing of long ones.
+#[test]
+fn after_an_outage_of_narrow_networks_states_go_on_in_short_pieces_at_once() {
+    let config = longer_states();
+    assert_with_every_seed(|seed| {
+        let small = PathFault::Mtu { bytes: 1_232 };
+        let between = Paths {
+            from: Some(End::Node(LEFT)),
+            to: Some(End::Node(RIGHT)),
+            both: true,
+            network: None,
+        };
+        let (at, lasts) = (moment(seed), 5 * SECOND);
+        let (cut, mended) = (at + 2 * SECOND, at + 4 * SECOND);
+        let killed = Fault::Crash {
+            node: LEFT,
+            reboot: true,
+        };
+        let script = vec![
+            fault(at, lasts, on(EVERYWHERE, small)),
+            fault(cut, mended - cut, on(between, PathFault::Cut)),
+            fault(mended + SECOND / 4, SECOND / 2, killed),
+        ];
+        let settings = Settings {
+            script,
+            window: Window {
+                from: at + SECOND,
+                until: at + lasts,
+            },
+            ..Settings::new(Arc::clone(&config), seed, at + lasts)
+        };
+        let report = run(&settings).expect("the configuration is sound");
+        wrong(&report, 4 * PERIOD)
+    });
+}
+
 /// What is wrong if the primary does not say within a second of `at` that redundancy is degraded.
 fn never_degraded(log: &str, at: u64) -> Option<String> {
     let mut primary = None;

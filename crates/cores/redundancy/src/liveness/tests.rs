@@ -1,4 +1,5 @@
 use super::*;
+use alloc::vec::Vec;
 use bumpless_base::{LinkId, NodeId};
 
 fn heartbeat(sent_at: u64, echo_sent_at: u64, echo_delay: u32) -> HeartbeatHeader {
@@ -78,4 +79,88 @@ fn the_round_trip_leaves_out_what_the_partner_held() {
         );
     }
     assert_eq!(link.round_trip(), Some(Duration::from_micros(500)));
+}
+
+/// A link on which a heartbeat leaves and is answered each 10 ms, every tenth of full length.
+struct Echoed {
+    link: LinkState,
+    ms: u64,
+    reported: Vec<bool>,
+}
+
+impl Echoed {
+    fn new() -> Self {
+        let mut link = LinkState::default();
+        link.set_up(true);
+        Self {
+            link,
+            ms: 100,
+            reported: Vec::new(),
+        }
+    }
+
+    /// Goes on for `ms`; `short` and `full` ones pass.
+    fn run(&mut self, ms: u64, (short, full): (bool, bool)) {
+        let until = self.ms + ms;
+        while self.ms < until {
+            self.ms += 10;
+            let padded = self.ms.is_multiple_of(100);
+            self.link.sent(padded);
+            let passes = if padded { full } else { short };
+            if passes {
+                let sent = at(self.ms).as_nanos();
+                let mut answer = heartbeat(self.ms, sent, 0);
+                answer.full_echo = if padded { sent } else { 0 };
+                self.link.hear(&answer, true, at(self.ms + 1));
+            }
+            self.reported.extend(self.link.narrow_changed());
+        }
+    }
+
+    fn outage(&mut self, ms: u64) {
+        self.link.set_up(false);
+        self.run(ms, (false, false));
+        self.link.set_up(true);
+    }
+}
+
+const ALL: (bool, bool) = (true, true);
+const SHORT: (bool, bool) = (true, false);
+
+#[test]
+fn a_narrow_link_is_narrow_until_full_length_passes_whatever_happens_meanwhile() {
+    let mut it = Echoed::new();
+    it.run(1_000, ALL);
+    it.run(1_000, SHORT);
+    assert_eq!(it.reported, [true]);
+    // Most of the short ones are lost, too; it is down; the partner begins anew.
+    it.run(3_000, (false, false));
+    it.run(1_000, SHORT);
+    it.outage(5_000);
+    it.run(1_000, SHORT);
+    it.link.forget_session();
+    it.run(1_000, SHORT);
+    assert_eq!(it.reported, [true]);
+    it.run(100, ALL);
+    assert_eq!(it.reported, [true, false]);
+}
+
+#[test]
+fn a_link_that_comes_back_narrow_is_known_as_soon_as_any_other() {
+    let mut it = Echoed::new();
+    it.run(1_000, ALL);
+    it.outage(20_000);
+    it.run(800, SHORT);
+    assert_eq!(it.reported, [true]);
+}
+
+#[test]
+fn a_link_that_loses_everything_alike_is_not_narrow() {
+    let mut it = Echoed::new();
+    it.run(1_000, ALL);
+    it.run(2_000, (false, false));
+    it.run(100, ALL);
+    it.outage(1_000);
+    it.run(100, ALL);
+    assert_eq!(it.reported, []);
 }

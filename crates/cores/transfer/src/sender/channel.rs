@@ -276,18 +276,21 @@ impl Channel {
         }
     }
 
-    /// The links that carry the channel: the healthy ones, or all if none is healthy.
+    /// The links that carry the channel: of the healthy ones those that pass full packets, or all of them if none does;
+    /// every link if none is healthy.
     pub fn usable(&self, peer: &Peer) -> LinkSet {
-        match self.setup.links.intersection(peer.healthy) {
-            LinkSet::EMPTY => self.setup.links,
-            healthy => healthy,
+        let healthy = self.setup.links.intersection(peer.healthy);
+        match (healthy, healthy.difference(peer.narrow)) {
+            (LinkSet::EMPTY, _) => self.setup.links,
+            (narrow, LinkSet::EMPTY) => narrow,
+            (_, wide) => wide,
         }
     }
 
     /// Whether all links that carry the channel pass short packets only, and its version can say so.
     pub fn needs_short_pieces(&self, peer: &Peer) -> bool {
-        let usable = self.usable(peer);
-        peer.setup.version == WireVersion::V2 && usable.intersection(peer.narrow) == usable
+        let wide = self.usable(peer).difference(peer.narrow);
+        peer.setup.version == WireVersion::V2 && wide.is_empty()
     }
 
     pub fn path_of(&self, link: LinkId) -> Option<usize> {

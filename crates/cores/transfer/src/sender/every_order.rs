@@ -4,7 +4,7 @@
 use super::*;
 use crate::{Distribution, Unsent};
 use bumpless_atomic_box::every_order;
-use bumpless_base::{ChannelId, Pieces, Revision};
+use bumpless_base::{ChannelId, Duration, LinkId, Pieces, Revision};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
 use loom::thread;
 use std::vec::Vec;

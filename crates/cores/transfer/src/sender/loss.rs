@@ -6,7 +6,6 @@
 //! is therefore no loss. Time alone never makes a packet lost: it may have come and filled a gap
 //! without a word, so when only time was missing, the receiver is asked.
 
-use super::Sender;
 use super::channel::Channel;
 use super::peer::Peer;
 use bumpless_base::{Instant, LinkId, LinkSet};
@@ -81,7 +80,7 @@ impl Channel {
     }
 
     /// Puts back the packets that are not acknowledged and were last sent on a link that has failed.
-    fn strand(&mut self, failed: LinkId) {
+    pub(super) fn strand(&mut self, failed: LinkId) {
         let (Some(transfer), Some(failed)) = (self.transfer, self.path_of(failed)) else {
             return;
         };
@@ -96,26 +95,5 @@ impl Channel {
                 self.put_back(at as u32);
             }
         }
-    }
-}
-
-impl Sender {
-    /// A link has failed or returned: whoever relied on it is served on the others.
-    pub(super) fn links_changed(&mut self, index: usize, failed: Option<LinkId>) {
-        let channel = &mut self.channels[index];
-        let peer = &self.peers[usize::from(channel.setup.peer.0)];
-        let shares = channel.setup.distribution == crate::Distribution::Spread;
-        if let Some(failed) = failed
-            && shares
-            && !channel.usable(peer).contains(failed)
-        {
-            channel.strand(failed);
-        }
-        channel.request_report(peer);
-        if let Some(mut transfer) = channel.transfer {
-            transfer.packet_time = channel.packet_time(&self.links, peer, &transfer);
-            channel.transfer = Some(transfer);
-        }
-        self.settle(index);
     }
 }

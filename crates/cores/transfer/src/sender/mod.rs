@@ -2,6 +2,7 @@
 
 mod channel;
 mod intake;
+mod links;
 mod loss;
 mod peer;
 mod places;
@@ -18,10 +19,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{
-    BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
-    pacing,
-};
+use bumpless_base::{BoundedQueue, Counter, Counters, IndexedHeap, Instant, LinkSet, PeerId};
 use bumpless_wire::WireVersion;
 use channel::{Channel, Transfer};
 use peer::Peer;
@@ -148,71 +146,12 @@ impl Sender {
         }
     }
 
-    /// Says whether `link` reaches `peer`. State packets go on healthy links only, and nothing
-    /// waits for the others; if no link of a channel is healthy, all are tried.
-    pub fn set_link_healthy(&mut self, peer: PeerId, link: LinkId, healthy: bool, _now: Instant) {
-        let at = usize::from(peer.0);
-        let Some(peer) = self.peers.get_mut(at) else {
-            return;
-        };
-        if peer.healthy.contains(link) == healthy || usize::from(link.0) >= self.links.len() {
-            return;
-        }
-        if healthy {
-            peer.healthy.insert(link);
-        } else {
-            peer.healthy.remove(link);
-        }
-        for rank in 0..peer.channels.len() {
-            let Some(index) = self.peers[at].channel_at(rank) else {
-                continue;
-            };
-            self.links_changed(index, (!healthy).then_some(link));
-        }
-    }
-
-    /// Says whether `link` passes short packets only to `peer`. A state whose links all do is cut into short pieces (T-55),
-    /// from the next one that is taken over.
-    pub fn set_link_narrow(&mut self, peer: PeerId, link: LinkId, narrow: bool) {
-        let known = usize::from(link.0) < self.links.len();
-        match self.peers.get_mut(usize::from(peer.0)).filter(|_| known) {
-            Some(peer) if narrow => peer.narrow.insert(link),
-            Some(peer) => peer.narrow.remove(link),
-            None => {}
-        }
-    }
-
-    /// The lower of both ends' bandwidths of `link` is this, bit/s; 0 = not limited (T-51). It counts for what is sent, and
-    /// for states that are published, from here on.
-    pub fn set_link_bandwidth(&mut self, link: LinkId, bandwidth: u64) {
-        let at = usize::from(link.0);
-        let (Some(known), Some(wire)) = (self.links.get_mut(at), self.wires.get_mut(at)) else {
-            return;
-        };
-        known.bandwidth = bandwidth;
-        wire.set_bandwidth(bandwidth);
-        let links = self
-            .peers
-            .iter_mut()
-            .filter_map(|peer| peer.links.get_mut(at));
-        links.for_each(|link| link.round_trip.set_blocking(pacing::blocking(bandwidth)));
-    }
-
     /// `peer` takes this many packets unacknowledged, at least one (T-51). What is in flight already stays so.
     pub fn set_in_flight_max(&mut self, peer: PeerId, limit: u32) {
         if let Some(peer) = self.peers.get_mut(usize::from(peer.0)) {
             peer.setup.in_flight_max = limit.max(1);
             // It may have room where it had none.
             peer.release(0);
-        }
-    }
-
-    /// Takes a round trip that was measured otherwise, by heartbeats, into account.
-    pub fn set_link_round_trip(&mut self, peer: PeerId, link: LinkId, measured: Duration) {
-        if let Some(peer) = self.peers.get_mut(usize::from(peer.0))
-            && let Some(link) = peer.links.get_mut(usize::from(link.0))
-        {
-            link.round_trip.sample(measured);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Distribution, ExchangeError};
-use bumpless_base::{ChannelId, Random, Unsent};
+use bumpless_base::{ChannelId, Duration, LinkId, Random, Unsent};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -226,8 +226,9 @@ impl Stage {
                 assert!(due.is_none_or(|due| due > self.now));
             }
             10 => {
-                let healthy = random.chance(0.6);
+                let (healthy, narrow) = (random.chance(0.6), random.chance(0.4));
                 self.sender.set_link_healthy(peer, link, healthy, now);
+                self.sender.set_link_narrow(peer, link, narrow);
             }
             11 if random.chance(0.2) => {
                 let tag = random.chance(0.8).then_some(random.below(3) as u32);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use bumpless_base::{Instant, LinkId};
+use bumpless_management::SECRETS_MAX;
 use bumpless_secure::{
     Destination, Keyring, Opener, Refusal, RingSuite, Route, SealError, Sealer, SealingKey, Secret,
 };
@@ -13,9 +14,9 @@ use super::HostId;
 
 /// What is sealed for iPRP opens nowhere else, though the secret may be a pair's, too.
 pub const PLACE: u32 = 0x6950_5250;
-/// Processes whose keys are at hand: of all hosts that share a secret, and of one host.
+/// Processes whose keys are at hand: of all hosts that share a secret, and of one host, with each secret that is opened with.
 const OPENED_SHARED: usize = 256;
-const OPENED_EACH: usize = 4;
+const OPENED_EACH: usize = 4 + SECRETS_MAX;
 
 /// Addresses at which one host has shown itself that are kept: it may call from ever others.
 const SHOWN_MAX: usize = 16;

@@ -1,7 +1,7 @@
 //! The listening end: one thread, many callers, none of whom can keep another from being answered.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,6 +12,7 @@ use std::thread;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::{Clock, Poller, Waker};
+use serde::Serialize;
 
 use super::access;
 use super::{Handler, refusal};
@@ -20,6 +21,8 @@ use super::{Handler, refusal};
 const REQUEST_MAX: usize = 4096;
 /// How long a caller has for its whole request, and for taking the reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
+/// Bytes of a reply that are written at once.
+const PIECE: usize = 64 * 1024;
 /// Most callers who have not finished their request; one more takes the place of whoever has been silent for longest.
 pub const CALLERS_MAX: usize = 32;
 /// Between two attempts to accept where the process or the system has no file left to open.
@@ -206,18 +209,35 @@ impl<H: Handler> Reception<H> {
         }
     }
 
-    fn answer(&mut self, mut stream: &UnixStream, request: &[u8]) -> io::Result<()> {
+    fn answer(&mut self, stream: &UnixStream, request: &[u8]) -> io::Result<()> {
         let reply = match serde_json::from_slice(request) {
             Ok(request) => match access::judge(stream, H::is_order(&request)) {
-                Ok(()) => self.handler.handle(request),
-                Err(refused) => refusal(refused),
+                Ok(()) => Ok(self.handler.handle(request)),
+                Err(refused) => Err(refusal(refused)),
             },
-            Err(error) => refusal(format_args!("request not understood: {error}")),
+            Err(error) => Err(refusal(format_args!("request not understood: {error}"))),
         };
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(REQUEST_TIMEOUT.to_std()))?;
-        stream.write_all(format!("{reply}\n").as_bytes())
+        match reply {
+            Ok(reply) => write_line(stream, &reply),
+            Err(refusal) => write_line(stream, &refusal),
+        }
     }
+}
+
+/// Writes `reply` piece by piece as it is made: the whole text may be of many megabytes.
+fn write_line(stream: &UnixStream, reply: &impl Serialize) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(PIECE, stream);
+    let written = serde_json::to_writer(&mut out, reply).map_err(io::Error::from);
+    let written = written
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
+    if written.is_err() {
+        // Who did not take a part of it is not waited for once more.
+        let _ = out.into_parts();
+    }
+    written
 }
 
 /// Whether it was the caller who left, or a signal that came.

@@ -309,20 +309,20 @@ impl<D: Drivers> DataPlane<D> {
         );
     }
 
-    /// States go over links that pass packets of full length, and over others only as long as there is none. The sender
-    /// cuts them into short pieces there.
+    /// States go over links that are up, of which each channel prefers those that pass packets of full length.
     fn choose_links(&mut self, peer: PeerId, now: Instant) {
         let links = self.ports.len();
         let first = usize::from(peer.0) * links;
         let Some(states) = self.link_snapshots.get_mut(first..first + links) else {
             return;
         };
-        let wide = states.iter().any(|link| link.up && !link.narrow);
-        for (link, state) in (0..).zip(states) {
-            state.carries = state.up && !(state.narrow && wide);
-            let sender = &mut self.cores.sender;
-            sender.set_link_narrow(peer, LinkId(link), state.narrow);
-            sender.set_link_healthy(peer, LinkId(link), state.carries, now);
+        let sender = &mut self.cores.sender;
+        for (link, state) in (0..).map(LinkId).zip(states.iter()) {
+            sender.set_link_narrow(peer, link, state.narrow);
+            sender.set_link_healthy(peer, link, state.up, now);
+        }
+        for (link, state) in (0..).map(LinkId).zip(states) {
+            state.carries = state.up && sender.carries(peer, link);
         }
     }
 

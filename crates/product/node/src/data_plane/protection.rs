@@ -5,6 +5,7 @@ mod mismatch;
 use std::sync::Arc;
 
 use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
+use bumpless_management::SECRETS_MAX;
 use bumpless_net_linux::Segment;
 use bumpless_secure::{
     Destination, Keyring, Opener, Refusal, Route, SealError, Sealer, SealingKey, Suite, place,
@@ -17,8 +18,9 @@ use super::addresses::{Addresses, Correspondent};
 
 /// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
 pub const BURST: usize = 44;
-/// Processes of one correspondent whose keys are kept.
-const PROCESSES: usize = 4;
+/// Processes of one correspondent whose keys are kept; one that changes its secret counts with each that is still opened with.
+/// What is forgotten of one could be repeated as long as its secret opens.
+const PROCESSES: usize = 4 + SECRETS_MAX;
 /// A partner that is there and configured otherwise shows it far more often: what it showed is of the past after this.
 const MISMATCH_HOLDS: Duration = Duration::from_secs(2);
 

@@ -8,7 +8,7 @@ pub(crate) mod configuration;
 mod follow;
 mod gather;
 mod laboratory;
-pub(crate) mod meter;
+pub mod meter;
 pub(crate) mod processes;
 mod program;
 pub(crate) mod progress;

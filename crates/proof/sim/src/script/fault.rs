@@ -341,6 +341,11 @@ pub enum Fault {
         /// Steps that it still takes.
         steps: u32,
     },
+    /// All partners agree on another key for their messages, again and again.
+    Keys {
+        /// Between two keys, nanoseconds.
+        every: u64,
+    },
     /// Somebody orders a hand-over.
     Switchover {
         /// On which node.
@@ -367,11 +372,11 @@ impl Fault {
         matches!(self, Self::Switchover { .. } | Self::Apply { .. })
     }
 
-    /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged.
+    /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged, and other keys.
     pub fn must_do_no_harm(&self) -> bool {
         matches!(
             self,
-            Self::Junk { kind: _, .. } | Self::Flood { forged: false, .. }
+            Self::Junk { .. } | Self::Flood { forged: false, .. } | Self::Keys { .. }
         )
     }
 

@@ -190,6 +190,7 @@ kinds! { Fault, KINDS, read_fault, write_fault, [Fault::Path { .. }],
     "program" [Fault::Program { node, application, starved }] {
         node: "node" NODE, application: "application" APPLICATION, starved: "starved" Truth
     }
+    "keys" [Fault::Keys { every }] { every: "every_ms" SPAN }
     "switchover" [Fault::Switchover { node, group }] { node: "node" NODE, group: "group" GROUP }
     "apply" [Fault::Apply { node, number }] { node: "node" NODE, number: "number" whole(0, LAST as u64) }
     "crash_in_change" [Fault::CrashInChange { node, steps }] { node: "node" NODE, steps: "steps" whole(0, 1000) }
@@ -322,6 +323,12 @@ fn make_sense(entry: &mut Entry<'_, '_>, config: &Config, fault: &Fault) {
             if !ends_on(config, network).contains(&End::Node(node)) =>
         {
             entry.wrong("to", "it is not on this network; no packet reaches it here");
+        }
+        Fault::Keys { every: 0 } => {
+            entry.wrong(
+                "every_ms",
+                "a key must last for a while; give at least 0.000001 (1 ns)",
+            );
         }
         Fault::Path { paths, fault } => {
             lead_somewhere(entry, config, &paths);

@@ -45,6 +45,7 @@ impl World {
         match timed.fault {
             Fault::Path { .. } => self.refresh_paths(),
             Fault::Junk { .. } => self.fault_acts(at),
+            Fault::Keys { .. } => self.keys_act(at),
             Fault::Flood { .. } => {
                 self.checks.flood(timed.at, timed.until);
                 self.flood_acts(at);
@@ -253,8 +254,10 @@ impl World {
     /// Junk comes one datagram after the other.
     pub(super) fn fault_acts(&mut self, at: usize) {
         let timed = self.script[at];
-        if let Fault::Flood { .. } = timed.fault {
-            return self.flood_acts(at);
+        match timed.fault {
+            Fault::Flood { .. } => return self.flood_acts(at),
+            Fault::Keys { .. } => return self.keys_act(at),
+            _ => {}
         }
         let Fault::Junk {
             network,

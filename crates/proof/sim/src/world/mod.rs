@@ -7,6 +7,7 @@ mod faults;
 mod field;
 mod floods;
 mod health;
+mod keys;
 mod transfers;
 mod turns;
 
@@ -33,6 +34,7 @@ use crate::script::{Fault, Junk, Timed};
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
 use crate::variants::{Configuration, Everybody, variant, wrong};
+use keys::Keys;
 
 /// The longest lease that a witness grants unless it is told otherwise.
 const LONGEST_LEASE: Duration = Duration::from_secs(1);
@@ -67,6 +69,8 @@ pub struct World {
     delays: bumpless_base::Random,
     /// How often a node has changed its configuration.
     pub changes: u64,
+    /// With which keys partners protect their messages.
+    pub keys: Keys,
     /// What a node has read that was not told of the last change.
     old_config: Config,
     pub(crate) queue: Queue,
@@ -145,6 +149,7 @@ impl World {
             disks: vec![Disk::default(); nodes],
             delays: stream(seed, Purpose::Changes, 0),
             changes: 0,
+            keys: Keys::new(&config, seed),
             config,
         };
         for reference in 0..world.witnesses.len() {
@@ -212,6 +217,7 @@ impl World {
                 }
             }
             What::Change { node, incarnation } => self.change_is_due(node.into(), incarnation),
+            What::Key { end, number, step } => self.key_is_due(end.into(), number, step),
             What::Look => {
                 self.take_in_where_nobody_looks();
                 self.look();
@@ -267,6 +273,7 @@ impl World {
         }
         self.show_readers(node);
         self.resume_change(node);
+        self.keys_of_a_newcomer(node);
         Ok(())
     }
 
