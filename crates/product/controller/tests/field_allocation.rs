@@ -1,4 +1,4 @@
-//! What field I/O over Modbus/TCP asks the allocator for in steady state (spec/field.md, F-48): it is bounded, and TLS adds little.
+//! What field I/O over Modbus/TCP asks the allocator for in steady state (spec/field.md, F-49): it is bounded, and TLS adds little.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
