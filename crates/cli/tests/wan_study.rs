@@ -190,7 +190,7 @@ fn a_study_that_is_stopped_or_killed_leaves_nothing() {
 
 fn what_cannot_be_is_refused_before_anything_is_made() {
     for (wrong, words) in [
-        (["--transports", "sctp"], "redundant-tcp"),
+        (["--transports", "dccp"], "redundant-tcp"),
         (["--backups", "5g"], "ethernet or lte"),
         (["--pool", "10.0.0.0/16"], "--pool"),
         (["--chain-routers", "0"], "--chain-routers"),
