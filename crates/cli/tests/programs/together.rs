@@ -140,6 +140,18 @@ impl Twice {
         });
     }
 
+    /// Waits until both have written in their next version: an order that a kill has interrupted goes on when both nodes are
+    /// there again, after whatever the test has done meanwhile.
+    fn await_both_next(&self) {
+        wait_until("both next versions", || {
+            let written = self.written();
+            BOTH.iter().all(|(name, _)| {
+                let mut own = written.iter().filter(|write| write.name == *name);
+                own.any(Write::is_next)
+            })
+        });
+    }
+
     /// Each output is that of its cycle in a run without faults, no application goes back, and once one has written in its next
     /// version, no other one writes in the version before.
     fn judge(&self) {
@@ -233,6 +245,7 @@ pub fn a_primary_killed_in_mid_change_leaves_both_before_or_both_next() {
         let (stdout, stderr, status) = twice.apply(&next);
         assert_eq!(status, Some(0), "{stdout}{stderr}");
     }
+    twice.await_both_next();
     twice.await_writes(5);
     twice.judge();
 }
@@ -263,15 +276,7 @@ pub fn of_two_versions_one_that_cannot_convert_keeps_both_from_it() {
                 && weaknesses.contains("less and less often")
         });
     assert!(!twice.written().iter().any(Write::is_next));
-    wait_until("both next versions", || {
-        let written = twice.written();
-        let next = |name| {
-            written
-                .iter()
-                .any(|write| write.name == name && write.is_next())
-        };
-        next("ramp") && next("slow")
-    });
+    twice.await_both_next();
     let told: Vec<_> = ["left", "right"]
         .iter()
         .flat_map(|node| twice.site.events_of(node, "configuration"))
