@@ -83,11 +83,11 @@ pub fn lose_incoming(name: &str, losses: &[Loss]) -> io::Result<()> {
     netlink.transact(end(batch).bytes())
 }
 
-/// What the table `name` loses in the network namespace of the calling thread.
+/// What tables whose names begin with `prefix` lose in the network namespace of the calling thread.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub fn lost_incoming(name: &str) -> io::Result<Vec<Loss>> {
+pub fn lost_incoming(prefix: &str) -> io::Result<Vec<Loss>> {
     let netlink = Netlink::open(Some(netlink::NETFILTER))?;
     let question = Message::new()
         .begin_quiet(GET_CHAIN, DUMP)
@@ -101,7 +101,7 @@ pub fn lost_incoming(name: &str) -> io::Result<Vec<Loss>> {
                 .trim_end_matches('\0')
                 .to_owned()
         };
-        if text(1) == name {
+        if text(1).starts_with(prefix) {
             losses.extend(Loss::of_chain(&text(3)));
         }
     })?;

@@ -96,14 +96,9 @@ const fn further(
     port: u16,
 ) -> Transport {
     Transport {
-        name,
-        title,
-        socket,
-        tls,
         reconnects: false,
-        protection: None,
-        port,
         paper: None,
+        ..plain(name, title, (socket, tls), (port, 0))
     }
 }
 

@@ -12,7 +12,7 @@ use super::{link, namespace};
 use crate::impairment::Impairment;
 use crate::topology::{NodeId, Topology};
 
-/// The table in each node whose links lose packets.
+/// What the name of the table of an interface that loses packets begins with; its number follows.
 const TABLE: &str = "bumpless-wan-loss";
 /// A bit rate is so many bytes a second for each Mbit/s.
 const BYTES: u32 = 1_000_000 / 8;
@@ -43,21 +43,16 @@ pub fn begin(running: &Running, topology: &Topology) -> io::Result<()> {
     impaired.try_for_each(|(index, link)| impair(running, topology, &[index], link.impairment))
 }
 
-/// Losses are of the receiving end, so that a sender learns nothing of a lost packet.
+/// Losses are of the receiving end, so that a sender learns nothing of a lost packet. Each interface has a table of its own:
+/// commands for two links of a node at the same time do not undo each other's.
 fn set_loss(number: u32, millionths: u32) -> io::Result<()> {
-    let mut losses = lost_incoming(TABLE)?;
-    let before = losses.iter().find(|it| it.interface == number);
-    if before.map_or(0, |it| it.millionths) == millionths {
-        return Ok(());
-    }
-    losses.retain(|it| it.interface != number);
-    if millionths > 0 {
-        losses.push(Loss {
-            interface: number,
-            millionths,
-        });
-    }
-    lose_incoming(TABLE, &losses)
+    let loss = Loss {
+        interface: number,
+        millionths,
+    };
+    let losses = [loss];
+    let lost = if millionths > 0 { &losses[..] } else { &[] };
+    lose_incoming(&format!("{TABLE}-{number}"), lost)
 }
 
 fn set_rate(
