@@ -6,33 +6,15 @@ mod serve;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use peer_echo::Order;
-
 fn main() -> ExitCode {
-    let order = Order::parse();
-    if let Order::Version = order {
-        println!("{}", env!("PEER_VERSION"));
-        return ExitCode::SUCCESS;
-    }
-    peer_echo::end_with_input();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let done = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
-        runtime.block_on(async {
-            match order {
-                Order::Version => Ok(()),
-                Order::Serve(serve) => serve::serve(&serve).await,
-                Order::Call(call) => call::call(&call).await,
-            }
-        })
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("echo-quinn: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    peer_echo::run(
+        env!("PEER_VERSION"),
+        |order| on_this_thread(serve::serve(order)),
+        |order| on_this_thread(call::call(order)),
+    )
+}
+
+fn on_this_thread(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build()?.block_on(work)
 }

@@ -8,26 +8,6 @@ mod settings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use peer_echo::Order;
-
 fn main() -> ExitCode {
-    let order = Order::parse();
-    if let Order::Version = order {
-        println!("{}", env!("PEER_VERSION"));
-        return ExitCode::SUCCESS;
-    }
-    peer_echo::end_with_input();
-    let done = match order {
-        Order::Version => Ok(()),
-        Order::Serve(serve) => serve::serve(&serve),
-        Order::Call(call) => call::call(&call),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("echo-tquic: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    peer_echo::run(env!("PEER_VERSION"), serve::serve, call::call)
 }

@@ -10,28 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Parser;
-use peer_echo::{Call, Order, Serve, Talk, now};
+use peer_echo::{Call, Serve, Talk, now};
 
 fn main() -> ExitCode {
-    let order = Order::parse();
-    if let Order::Version = order {
-        println!("{}", env!("PEER_VERSION"));
-        return ExitCode::SUCCESS;
-    }
-    peer_echo::end_with_input();
-    let done = match order {
-        Order::Version => Ok(()),
-        Order::Serve(order) => serve(&order),
-        Order::Call(order) => call(&order),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("echo-usrsctp: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    peer_echo::run(env!("PEER_VERSION"), serve, call)
 }
 
 /// Listens at both addresses, says so, and serves for ever: the library has threads of its own.

@@ -5,6 +5,7 @@ mod talk;
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub const ESTABLISHED: Duration = Duration::from_secs(5);
 
 /// What such a program is asked for
 #[derive(Debug, Parser)]
-pub enum Order {
+enum Order {
     /// Say which version of the library it has
     Version,
     /// Send back what comes
@@ -66,8 +67,37 @@ pub fn say_listening() {
     println!("{{\"listening\": true}}");
 }
 
+/// Does what the command line asks for. `library`: its version; `serve` ends by an error only.
+pub fn run(
+    library: &str,
+    serve: impl FnOnce(&Serve) -> anyhow::Result<()>,
+    call: impl FnOnce(&Call) -> anyhow::Result<()>,
+) -> ExitCode {
+    let done = match Order::parse() {
+        Order::Version => {
+            println!("{library}");
+            return ExitCode::SUCCESS;
+        }
+        Order::Serve(order) => {
+            end_with_input();
+            serve(&order)
+        }
+        Order::Call(order) => {
+            end_with_input();
+            call(&order)
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Ends the process with its input: whoever started it ends it so, even by being killed.
-pub fn end_with_input() {
+fn end_with_input() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         std::process::exit(0);
