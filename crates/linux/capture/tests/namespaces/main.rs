@@ -6,6 +6,7 @@ mod hosts;
 
 mod given_back;
 mod groups;
+mod losses;
 mod queue;
 mod watched;
 
@@ -17,6 +18,7 @@ use groups::{
     a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network,
     a_packet_for_a_group_of_ipv6_is_given_to_members_and_leaves_on_no_network,
 };
+use losses::tables_that_lose_packets_leave_each_other_as_they_are;
 use queue::{
     many_are_captured_in_one_go_and_one_that_is_refused_keeps_no_other_from_it,
     one_process_has_the_rules_and_nothing_is_left_of_them, packets_pass_when_nobody_has_the_queue,
@@ -38,4 +40,5 @@ bumpless_testing::tests!(
     a_packet_that_is_given_back_arrives_as_from_its_sender,
     connections_of_watched_ports_agree_on_short_segments_and_come_cut,
     a_datagram_says_on_which_network_it_came,
+    tables_that_lose_packets_leave_each_other_as_they_are,
 );
