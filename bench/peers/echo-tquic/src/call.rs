@@ -16,6 +16,8 @@ use crate::settings::config;
 
 /// Least urgent of the classes that HTTP uses by default.
 const URGENCY: u8 = 3;
+/// How long the end of the connection may take.
+const LEAVING: Duration = Duration::from_millis(200);
 /// How often whoever waits for paths looks.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -58,6 +60,20 @@ pub fn call(call: &Call) -> anyhow::Result<()> {
         endpoint.process_connections()?;
     }
     talk.tell(None);
+    leave(&mut endpoint, &mut driver, place)
+}
+
+/// Ends the connection, so that the server has none that it sends to in vain.
+fn leave(endpoint: &mut Endpoint, driver: &mut Driver, place: u64) -> anyhow::Result<()> {
+    if let Some(connection) = endpoint.conn_get_mut(place) {
+        let _ = connection.close(true, 0, b"");
+    }
+    let end = Instant::now() + LEAVING;
+    endpoint.process_connections()?;
+    while endpoint.conn_get_mut(place).is_some() && Instant::now() < end {
+        driver.turn(endpoint, LOOK)?;
+        endpoint.process_connections()?;
+    }
     Ok(())
 }
 

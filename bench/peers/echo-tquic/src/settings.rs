@@ -3,7 +3,8 @@
 use peer_tquic::certificate::tls;
 use tquic::{Config, CongestionControlAlgorithm, MultipathAlgorithm};
 
-const IDLE_MILLISECONDS: u64 = 120_000;
+/// An outage leaves the other path; a client that was killed is forgotten after this.
+const IDLE_MILLISECONDS: u64 = 10_000;
 /// A connection identifier for each path, and some to spare.
 const CONNECTION_IDS: u64 = 8;
 const PROTOCOL: &[u8] = b"echo";

@@ -10,16 +10,19 @@
 #include <sys/socket.h>
 #include <usrsctp.h>
 
-/* Milliseconds. The shortest timeout is that of the study's programs that reconnect. */
+/* Milliseconds. The shortest timeout is that of the study's programs that reconnect, the first one that of RFC 9260, 16. */
 #define MINIMAL_RTO 50
-#define INITIAL_RTO 200
+#define INITIAL_RTO 1000
 #define MAXIMAL_RTO 1000
 #define HEARTBEAT 1000
-/* A path is left after its first timeout (RFC 9260, 8.2); the association stays for as long as a run takes. */
-#define PATH_RETRIES 0
-#define ASSOCIATION_RETRIES 1000
+/* A path is left after its first timeout, and taken again when it answers a heartbeat (RFC 7829, 3: PFMR of 0); it is dead after six
+ * timeouts, and the association stays for as long as a run takes. */
+#define FAILURES_BEFORE_OTHER_PATH 0
+#define PATH_RETRIES 5
+#define ASSOCIATION_RETRIES 100
 
 static struct socket *association;
+static struct sockaddr_in server[2];
 static void (*on_message)(const uint8_t *message, size_t length);
 
 static void quiet(const char *format, ...) { (void)format; }
@@ -36,6 +39,7 @@ static void start(uint16_t encapsulation) {
     usrsctp_sysctl_set_sctp_rto_min_default(MINIMAL_RTO);
     usrsctp_sysctl_set_sctp_rto_initial_default(INITIAL_RTO);
     usrsctp_sysctl_set_sctp_rto_max_default(MAXIMAL_RTO);
+    usrsctp_sysctl_set_sctp_path_pf_threshold(FAILURES_BEFORE_OTHER_PATH);
     usrsctp_sysctl_set_sctp_path_rtx_max_default(PATH_RETRIES);
     usrsctp_sysctl_set_sctp_assoc_rtx_max_default(ASSOCIATION_RETRIES);
     usrsctp_sysctl_set_sctp_heartbeat_interval_default(HEARTBEAT);
@@ -128,7 +132,39 @@ const char *end_connect(const char *const own[2], const char *const remote[2], u
     sctp_assoc_t id;
     if (usrsctp_connectx(association, (struct sockaddr *)addresses, 2, &id) < 0)
         return fail("cannot connect");
+    /* What it has no room for is refused: a sender that waits would send late what comes after. */
+    if (usrsctp_set_non_blocking(association, 1) < 0)
+        return fail("cannot make the socket non-blocking");
+    memcpy(server, addresses, sizeof server);
     return NULL;
+}
+
+/* Whether an address of the server answers what is sent to it. */
+static bool answers(const struct sockaddr_in *address) {
+    struct sctp_paddrinfo info = {0};
+    memcpy(&info.spinfo_address, address, sizeof *address);
+    socklen_t length = sizeof info;
+    return usrsctp_getsockopt(association, IPPROTO_SCTP, SCTP_GET_PEER_ADDR_INFO, &info, &length) == 0 &&
+           (info.spinfo_state & SCTP_ACTIVE) && !(info.spinfo_state & SCTP_UNCONFIRMED) && info.spinfo_srtt > 0;
+}
+
+const char *end_is_ready(bool *ready) {
+    struct sctp_status status = {0};
+    socklen_t length = sizeof status;
+    if (usrsctp_getsockopt(association, IPPROTO_SCTP, SCTP_STATUS, &status, &length) < 0)
+        return fail("SCTP_STATUS");
+    struct sockaddr_in primary;
+    memcpy(&primary, &status.sstat_primary.spinfo_address, sizeof primary);
+    if (primary.sin_addr.s_addr != server[0].sin_addr.s_addr)
+        return "the association went to the backup before anything was sent";
+    *ready = answers(&server[0]) && answers(&server[1]);
+    return NULL;
+}
+
+void end_abort(void) {
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    usrsctp_setsockopt(association, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    usrsctp_close(association);
 }
 
 const char *end_send(const uint8_t *message, size_t length) {

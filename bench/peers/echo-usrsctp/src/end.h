@@ -2,6 +2,7 @@
 #ifndef END_H
 #define END_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,13 @@ const char *end_serve(const char *const own[2], uint16_t port);
 const char *end_connect(const char *const own[2], const char *const remote[2], uint16_t port, uint16_t encapsulation,
                         void (*heard)(const uint8_t *message, size_t length));
 
-/* Sends a message. */
+/* Whether both addresses of the server answer, and messages go over the network. */
+const char *end_is_ready(bool *ready);
+
+/* Ends the association at both ends at once. */
+void end_abort(void);
+
+/* Sends a message, or says that there is no room for it. */
 const char *end_send(const uint8_t *message, size_t length);
 
 #endif

@@ -6,9 +6,14 @@ use std::ptr;
 use std::slice;
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use peer_echo::now;
+use peer_echo::{ESTABLISHED, now};
+
+/// How often whoever waits for the addresses looks.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A message that came, and when.
 pub type Heard = (Vec<u8>, u64);
@@ -24,6 +29,8 @@ unsafe extern "C" {
         encapsulation: u16,
         heard: extern "C" fn(*const u8, usize),
     ) -> *const c_char;
+    fn end_is_ready(ready: *mut bool) -> *const c_char;
+    fn end_abort();
     fn end_send(message: *const u8, length: usize) -> *const c_char;
 }
 
@@ -51,7 +58,30 @@ pub fn connect(
     done(unsafe { end_connect(from.as_ptr(), to.as_ptr(), port, encapsulation, hear) })
 }
 
-/// Sends a message.
+/// Waits until both addresses of the server answer.
+pub fn wait_until_ready() -> anyhow::Result<()> {
+    let end = Instant::now() + ESTABLISHED;
+    loop {
+        let mut ready = false;
+        // SAFETY: the association is connected, and the flag lives through the call.
+        done(unsafe { end_is_ready(&raw mut ready) })?;
+        if ready {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            bail!("one of both addresses does not answer within {ESTABLISHED:?}");
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Ends the association, so that the server forgets it.
+pub fn abort() {
+    // SAFETY: the association is connected, and nothing is sent after this.
+    unsafe { end_abort() }
+}
+
+/// Sends a message, or says that there is no room for it.
 pub fn send(message: &[u8]) -> anyhow::Result<()> {
     // SAFETY: the message lives through the call and is as long as it is told.
     done(unsafe { end_send(message.as_ptr(), message.len()) })

@@ -31,11 +31,12 @@ fn call(order: &Call) -> anyhow::Result<()> {
     let own = [order.from, order.backup_from];
     let remote = [order.to, order.backup_to];
     end::connect((own, free_port()?), (remote, order.port), heard)?;
+    end::wait_until_ready()?;
     let mut talk = Talk::begin(order);
     loop {
         let at = now();
         if let Some(message) = talk.send(at) {
-            // What the library does not take has no answer.
+            // What the library has no room for has no answer.
             let _ = end::send(&message);
             continue;
         }
@@ -50,6 +51,7 @@ fn call(order: &Call) -> anyhow::Result<()> {
         }
     }
     talk.tell(None);
+    end::abort();
     Ok(())
 }
 

@@ -10,6 +10,10 @@ use super::transport::{ALL, Protection, Transport, line_name, line_title};
 const PERIOD_US: u64 = 50_000;
 /// What teleprotection asks for (fifth paper, II-A), and what ours promises with a near backup, microseconds.
 pub const LIMIT_US: u32 = 10_000;
+/// A median round trip before the outage that is quicker than the links of the way by more than this, or that takes more than
+/// twice as long and [`SLOWER_US`] besides, was not over the network.
+const QUICKER_PERCENT: u64 = 5;
+const SLOWER_US: u64 = 10_000;
 /// How many round trips `standby` may take, besides [`LIMIT_US`].
 const STANDBY_ROUND_TRIPS: u32 = 3;
 
@@ -106,13 +110,15 @@ pub struct Cell<'a> {
     pub runs: Vec<&'a Run>,
     /// Runs that gave none.
     pub failed: usize,
-    /// Runs in which the program went to the backup although the way was whole: their failovers do not count.
+    /// Runs in which the program was on the backup although the way was whole: their failovers do not count.
     pub premature: usize,
     /// Round trips before the outage.
     pub before: Trips,
     /// The time of each failover: the longest round trip of the messages that were under way when the outage began and of the
     /// first one after that.
     pub failovers: Trips,
+    /// Failovers of which a message was never answered: they have no time, and are longer than any that has one.
+    pub endless: usize,
     /// Round trips of later messages while the way was dead.
     pub during: Trips,
     /// All from the failover on while the way was dead.
@@ -176,9 +182,8 @@ fn cell<'a>(
     if runs.is_empty() && failed.is_empty() {
         return None;
     }
-    let (on_time, premature): (Vec<_>, Vec<_>) = runs.iter().copied().partition(
-        |run| !matches!((run.switched_ns, run.cut_ns), (Some(at), Some(cut)) if at < cut),
-    );
+    let is_on_time = |run: &&Run| !left_early(run) && (transport.spreads() || took_network(run));
+    let (on_time, premature): (Vec<_>, Vec<_>) = runs.iter().copied().partition(is_on_time);
     let trips = |runs: &[&Run], wanted: &[Phase]| {
         let trips = runs.iter().flat_map(|run| chosen(run, wanted));
         Trips::of(trips.flatten())
@@ -188,6 +193,7 @@ fn cell<'a>(
         let trips: Option<Vec<u32>> = chosen(run, &[Phase::Failover]).collect();
         trips?.into_iter().max()
     };
+    let has_no_end = |run: &&&Run| chosen(run, &[Phase::Failover]).any(|us| us.is_none());
     let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
     Some(Cell {
         transport,
@@ -197,11 +203,27 @@ fn cell<'a>(
         premature: premature.len(),
         before: trips(&on_time, &[Phase::Before]),
         failovers: Trips::of(on_time.iter().filter_map(failover)),
+        endless: on_time.iter().filter(has_no_end).count(),
         during: trips(&on_time, &[Phase::During]),
         through: trips(&on_time, &through),
         lost: on_time.iter().map(lost).sum(),
         runs,
     })
+}
+
+/// Whether the program says that it left the way before that died.
+fn left_early(run: &Run) -> bool {
+    matches!((run.switched_ns, run.cut_ns), (Some(at), Some(cut)) if at < cut)
+}
+
+/// Whether messages went over the network before it died, by their median: no program that is on the backup says so on its own.
+/// A run without a way's length, or without a message before, is believed.
+fn took_network(run: &Run) -> bool {
+    let path = run.path_us;
+    let before = Trips::of(chosen(run, &[Phase::Before]).flatten());
+    let median = before.percentile(50).filter(|_| path > 0);
+    let least = path * (100 - QUICKER_PERCENT) / 100;
+    median.is_none_or(|us| (least..=2 * path + SLOWER_US).contains(&us.into()))
 }
 
 fn chosen<'a>(run: &'a Run, wanted: &'a [Phase]) -> impl Iterator<Item = Option<u32>> + 'a {
@@ -329,102 +351,4 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(rtt_us: &[Option<u32>], cut_ms: u64, healed_ms: u64) -> Run {
-        Run {
-            transport: "redundant-tcp".into(),
-            backup: "ethernet".into(),
-            over: "network".into(),
-            cut_ns: Some(cut_ms * 1_000_000),
-            healed_ns: Some(healed_ms * 1_000_000),
-            late_us: vec![0; rtt_us.len()],
-            rtt_us: rtt_us.to_vec(),
-            ..Run::default()
-        }
-    }
-
-    fn study(runs: Vec<Run>) -> Study {
-        Study {
-            runs,
-            ..Study::default()
-        }
-    }
-
-    #[test]
-    fn a_failover_is_the_longest_of_what_was_under_way_and_the_first_after() {
-        // Messages leave at 0, 50, 100, ... ms; the way dies at 103 ms, with one under way, and is back at 220 ms.
-        let one = run(
-            &[
-                Some(6_000),
-                Some(6_000),
-                Some(70_000),
-                Some(22_000),
-                Some(4_000),
-                Some(6_000),
-            ],
-            103,
-            220,
-        );
-        use Phase::{After, Before, During, Failover};
-        assert_eq!(
-            phases(&one),
-            [Before, Before, Failover, Failover, During, After]
-        );
-        // One that was answered in time does not count as under way.
-        let other = run(
-            &[Some(6_000), Some(2_000), Some(80_000), Some(5_000)],
-            60,
-            120,
-        );
-        assert_eq!(phases(&other), [Before, Before, Failover, After]);
-        let study = study(vec![one, other]);
-        let cells = cells(&study);
-        assert_eq!(cells.len(), 1);
-        let cell = &cells[0];
-        assert_eq!(cell.failovers, Trips::of([70_000, 80_000]));
-        assert_eq!(cell.during, Trips::of([4_000]));
-        assert_eq!(cell.through.count(), 4);
-        assert_eq!(cell.before.count(), 4);
-    }
-
-    #[test]
-    fn what_is_late_breaks_the_promise_unless_the_machine_was_late_as_long() {
-        let late = |rtt: Option<u32>| study(vec![run(&[Some(6_000), rtt, Some(5_000)], 40, 400)]);
-        let judged = |study: &Study| {
-            let all = promises(study);
-            assert_eq!(all.len(), 1, "{all:?}");
-            (all[0].above, all[0].explained, all[0].held)
-        };
-        assert_eq!(judged(&late(Some(10_000))), (0, 0, true));
-        assert_eq!(judged(&late(Some(14_000))), (1, 0, false));
-        assert_eq!(judged(&late(None)), (1, 0, false));
-        let mut stalled = late(Some(14_000));
-        // Sent at 50 ms, above by 4 ms: only what lies within its round trip counts.
-        stalled.jitter.stalls = vec![(45_000_000, 8_900_000)];
-        assert_eq!(judged(&stalled), (1, 0, false));
-        stalled.jitter.stalls.push((56_000_000, 500_000));
-        assert_eq!(judged(&stalled), (1, 1, true));
-        // What only others' load explains, explains nothing.
-        stalled.lack = std::mem::take(&mut stalled.jitter);
-        assert_eq!(judged(&stalled), (1, 0, false));
-        let mut lost = late(None);
-        lost.jitter.stalls = vec![(50_000_000, 5_000_000_000)];
-        assert_eq!(judged(&lost), (1, 0, false));
-    }
-
-    #[test]
-    fn going_to_the_backup_before_anything_is_dead_is_not_a_failover() {
-        let mut early = run(
-            &[Some(6_000), Some(60_000), Some(4_000), Some(4_000)],
-            90,
-            400,
-        );
-        early.transport = "tcp".into();
-        early.switched_ns = Some(80_000_000);
-        let study = study(vec![early]);
-        let cells = cells(&study);
-        assert_eq!((cells[0].premature, cells[0].failovers.count()), (1, 0));
-    }
-}
+mod tests;

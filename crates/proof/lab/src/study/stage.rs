@@ -7,7 +7,9 @@ use std::thread;
 
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::emulation::{self, Backup, Lines, Place, Routing, Running, Tie, UpError};
+use bumpless_wan::emulation::{
+    self, Backup, Lines, Place, Routing, Running, Tie, UpError, speak_from_link,
+};
 
 use super::daemons::{Daemons, monitor};
 use super::end::{Certificate, Foreign, Ports, Server, serve};
@@ -105,6 +107,11 @@ impl Stage {
         let nodes: Vec<_> = nodes.collect();
         let backup = Backup::new(&running, topology, (&nodes, 1))
             .map_err(|error| format!("cannot make the backup: {error}"))?;
+        // A program that leaves its source to the kernel would speak from an address that nobody was told.
+        for &node in &nodes {
+            speak_from_link(&running, topology, &addresses, node)
+                .map_err(|error| format!("cannot set the source of routes: {error}"))?;
+        }
         let host = |at| Host::new(&running, topology, &addresses, at);
         let mut hosts = nodes.iter().copied().enumerate().map(host);
         let centre = hosts.next().ok_or("no control centre")?;

@@ -120,6 +120,14 @@ const fn ours(
     }
 }
 
+impl Transport {
+    /// Whether it may use the backup while the network is whole: it sends on both, or takes the quicker one.
+    pub const fn spreads(&self) -> bool {
+        matches!(self.protection, Some(Protection::Redundant))
+            || matches!(self.socket, Socket::Mptcp | Socket::MultipathQuic)
+    }
+}
+
 /// Every transport, in the order in which they are shown.
 pub const ALL: [Transport; 13] = [
     plain("tcp", "TCP", (Socket::Tcp, false), (4801, 1)),

@@ -141,7 +141,19 @@ fn too_much(study: &Study, background: &Background) -> bool {
 
 /// A sentence on one case.
 fn delay(cell: &Cell<'_>) -> Option<String> {
-    let all = cell.failovers.summary()?;
+    let endless = match cell.endless {
+        0 => String::new(),
+        endless => format!("; {endless} more did not end"),
+    };
+    let Some(all) = cell.failovers.summary() else {
+        return (cell.endless > 0).then(|| {
+            format!(
+                "{}: {} failovers, and none ended.",
+                cell.title(),
+                cell.endless
+            )
+        });
+    };
     let figures = cell
         .transport
         .paper
@@ -154,7 +166,7 @@ fn delay(cell: &Cell<'_>) -> Option<String> {
         )
     });
     Some(format!(
-        "{}: a failover takes {} ms (mean of {}; median {}, longest {}){theirs}.",
+        "{}: a failover takes {} ms (mean of {}; median {}, longest {}{endless}){theirs}.",
         cell.title(),
         ms(all.avg),
         all.count,

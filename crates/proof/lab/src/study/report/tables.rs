@@ -332,6 +332,7 @@ fn failovers(cells: &[&Cell<'_>], line: Line, load: u32, loads: Vec<u32>) -> Tab
         "1 %",
         "99 %",
         "max",
+        "no end",
         "median",
         "99 %",
         "max",
@@ -350,12 +351,12 @@ fn failovers(cells: &[&Cell<'_>], line: Line, load: u32, loads: Vec<u32>) -> Tab
     table.groups = vec![
         (String::new(), 2),
         ("before".to_owned(), 2),
-        ("failover".to_owned(), 5),
+        ("failover".to_owned(), 6),
         ("later, while dead".to_owned(), 3),
         ("outage".to_owned(), 2),
         (String::new(), 1),
     ];
-    table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. Too early: runs in which the program went to its backup although the way was whole; they are left out.".to_owned();
+    table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. No end: one of these was never answered; such a failover has no time and is not among the others. Too early: runs in which the program was on its backup although the way was whole; they are left out.".to_owned();
     // The paper's figures stand where they were measured as ours were, or in the one table that there is.
     let papers = (load > 0) == paper::loaded(line) || loads.len() == 1;
     if papers && paper::loaded(line) {
@@ -399,6 +400,7 @@ fn row(cell: &Cell<'_>) -> Vec<String> {
     ];
     row.extend(four(&cell.failovers));
     row.push(most(&cell.failovers));
+    row.push(cell.endless.to_string());
     row.extend([50, 99].map(|percent| ms_or(cell.during.percentile(percent))));
     row.push(most(&cell.during));
     row.push((cell.through.above(LIMIT_US) + cell.lost).to_string());

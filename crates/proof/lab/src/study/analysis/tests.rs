@@ -1,0 +1,133 @@
+use super::*;
+
+fn run(rtt_us: &[Option<u32>], cut_ms: u64, healed_ms: u64) -> Run {
+    Run {
+        transport: "redundant-tcp".into(),
+        backup: "ethernet".into(),
+        over: "network".into(),
+        cut_ns: Some(cut_ms * 1_000_000),
+        healed_ns: Some(healed_ms * 1_000_000),
+        late_us: vec![0; rtt_us.len()],
+        rtt_us: rtt_us.to_vec(),
+        ..Run::default()
+    }
+}
+
+fn study(runs: Vec<Run>) -> Study {
+    Study {
+        runs,
+        ..Study::default()
+    }
+}
+
+#[test]
+fn a_failover_is_the_longest_of_what_was_under_way_and_the_first_after() {
+    // Messages leave at 0, 50, 100, ... ms; the way dies at 103 ms, with one under way, and is back at 220 ms.
+    let one = run(
+        &[
+            Some(6_000),
+            Some(6_000),
+            Some(70_000),
+            Some(22_000),
+            Some(4_000),
+            Some(6_000),
+        ],
+        103,
+        220,
+    );
+    use Phase::{After, Before, During, Failover};
+    assert_eq!(
+        phases(&one),
+        [Before, Before, Failover, Failover, During, After]
+    );
+    // One that was answered in time does not count as under way.
+    let other = run(
+        &[Some(6_000), Some(2_000), Some(80_000), Some(5_000)],
+        60,
+        120,
+    );
+    assert_eq!(phases(&other), [Before, Before, Failover, After]);
+    let study = study(vec![one, other]);
+    let cells = cells(&study);
+    assert_eq!(cells.len(), 1);
+    let cell = &cells[0];
+    assert_eq!(cell.failovers, Trips::of([70_000, 80_000]));
+    assert_eq!(cell.during, Trips::of([4_000]));
+    assert_eq!(cell.through.count(), 4);
+    assert_eq!(cell.before.count(), 4);
+}
+
+#[test]
+fn what_is_late_breaks_the_promise_unless_the_machine_was_late_as_long() {
+    let late = |rtt: Option<u32>| study(vec![run(&[Some(6_000), rtt, Some(5_000)], 40, 400)]);
+    let judged = |study: &Study| {
+        let all = promises(study);
+        assert_eq!(all.len(), 1, "{all:?}");
+        (all[0].above, all[0].explained, all[0].held)
+    };
+    assert_eq!(judged(&late(Some(10_000))), (0, 0, true));
+    assert_eq!(judged(&late(Some(14_000))), (1, 0, false));
+    assert_eq!(judged(&late(None)), (1, 0, false));
+    let mut stalled = late(Some(14_000));
+    // Sent at 50 ms, above by 4 ms: only what lies within its round trip counts.
+    stalled.jitter.stalls = vec![(45_000_000, 8_900_000)];
+    assert_eq!(judged(&stalled), (1, 0, false));
+    stalled.jitter.stalls.push((56_000_000, 500_000));
+    assert_eq!(judged(&stalled), (1, 1, true));
+    // What only others' load explains, explains nothing.
+    stalled.lack = std::mem::take(&mut stalled.jitter);
+    assert_eq!(judged(&stalled), (1, 0, false));
+    let mut lost = late(None);
+    lost.jitter.stalls = vec![(50_000_000, 5_000_000_000)];
+    assert_eq!(judged(&lost), (1, 0, false));
+}
+
+#[test]
+fn going_to_the_backup_before_anything_is_dead_is_not_a_failover() {
+    let mut early = run(
+        &[Some(6_000), Some(60_000), Some(4_000), Some(4_000)],
+        90,
+        400,
+    );
+    early.transport = "tcp".into();
+    early.switched_ns = Some(80_000_000);
+    let study = study(vec![early]);
+    let cells = cells(&study);
+    assert_eq!((cells[0].premature, cells[0].failovers.count()), (1, 0));
+}
+
+#[test]
+fn a_program_that_was_on_the_backup_all_the_time_has_no_failover() {
+    let over = |transport: &str, us| Run {
+        transport: transport.into(),
+        path_us: 5_500,
+        ..run(&[Some(us), Some(us), Some(us), Some(us)], 103, 180)
+    };
+    let of = |transport, us| {
+        let study = study(vec![over(transport, us)]);
+        let cell = cells(&study).remove(0);
+        (cell.premature, cell.failovers.count())
+    };
+    // The Ethernet-like backup is quicker than the way, the LTE-like one much slower.
+    assert_eq!(of("sctp", 3_600), (1, 0));
+    assert_eq!(of("sctp", 82_000), (1, 0));
+    assert_eq!(of("sctp", 5_600), (0, 1));
+    assert_eq!(of("standby-tcp", 3_600), (1, 0));
+    // Whoever sends on both ways, or on the quicker one, is judged all the same.
+    for spreads in ["redundant-tcp", "quic-multipath", "mptcp"] {
+        assert_eq!(of(spreads, 3_600), (0, 1), "{spreads}");
+    }
+}
+
+#[test]
+fn a_failover_without_an_answer_is_counted_and_not_left_out() {
+    let answered = run(
+        &[Some(6_000), Some(6_000), Some(70_000), Some(22_000)],
+        103,
+        220,
+    );
+    let open = run(&[Some(6_000), Some(6_000), None, Some(22_000)], 103, 220);
+    let study = study(vec![answered, open]);
+    let cell = &cells(&study)[0];
+    assert_eq!((cell.failovers.count(), cell.endless, cell.lost), (1, 1, 1));
+}
