@@ -74,7 +74,7 @@ pub enum Operation {
     Move = 0xb0,
 }
 
-/// When a jump is taken; numbers are unsigned.
+/// When a jump is taken; numbers are unsigned where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub enum Condition {
     /// The left operand is the right one.
@@ -87,6 +87,8 @@ pub enum Condition {
     NotLess = 0x30,
     /// It is less.
     Less = 0xa0,
+    /// It is less, both with a sign.
+    SignedLess = 0xc0,
 }
 
 /// A place to which jumps go.
@@ -98,6 +100,10 @@ pub struct Label(usize);
 pub enum Helper {
     /// An element of a map, or null.
     LookUp = 1,
+    /// Nanoseconds on CLOCK_MONOTONIC.
+    Time = 5,
+    /// 32 bits of chance.
+    Random = 7,
     /// Leads the packet to an interface, in the place of its own.
     Redirect = 23,
     /// Copies bytes of the packet to memory of the program's.

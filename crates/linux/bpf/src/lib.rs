@@ -7,10 +7,14 @@
 //! |---|---|
 //! | `assembler` | instructions of the kernel's virtual machine |
 //! | `kernel` | the kernel's interface to programs, maps and links |
+//! | `mapped` | memory of a map, which the kernel and this process share |
+//! | `numbers` | numbers that programs and this process share |
 //! | `ring` | records that a program hands to this process, in memory that both share |
 
 mod assembler;
 mod kernel;
+mod mapped;
+mod numbers;
 mod ring;
 
 pub use assembler::{
@@ -18,4 +22,5 @@ pub use assembler::{
     R8, R9, Register, STACK, Size, longest_way,
 };
 pub use kernel::{Link, Map, MapKind, Mode, Program, Purpose, interface_number, now, program_name};
+pub use numbers::Numbers;
 pub use ring::{Place, RECORD_HEADER, Record, Ring};

@@ -6,10 +6,10 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::kernel::{Map, MapKind};
+use crate::mapped::Mapped;
 
 /// What the kernel puts before each record, bytes.
 pub const RECORD_HEADER: usize = 8;
@@ -17,44 +17,6 @@ pub const RECORD_HEADER: usize = 8;
 const BUSY: u32 = 1 << 31;
 /// The program has given the record up.
 const GIVEN_UP: u32 = 1 << 30;
-
-/// Memory that is shared with the kernel, until this is dropped.
-#[derive(Debug)]
-struct Mapped {
-    at: NonNull<u8>,
-    len: usize,
-}
-
-impl Mapped {
-    fn new(map: &Map, len: usize, protection: i32, offset: usize) -> io::Result<Self> {
-        // All of it at once, so that no record waits for a page, and memory does not grow when the first ones come.
-        let (flags, descriptor) = (libc::MAP_SHARED | libc::MAP_POPULATE, map.number());
-        let offset = offset as libc::off_t;
-        // SAFETY: a place for it is asked for and none is replaced; the descriptor is open, and outlived by what it maps.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                protection,
-                flags,
-                descriptor,
-                offset,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let at = NonNull::new(at.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { at, len })
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: this is what was mapped, and whatever borrowed from it has ended with `self`.
-        unsafe { libc::munmap(self.at.as_ptr().cast(), self.len) };
-    }
-}
 
 /// What stands at a place of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,12 +75,12 @@ impl Ring {
     fn read_up_to(&self) -> &AtomicU64 {
         // SAFETY: the kernel keeps an aligned number of eight bytes at the page's begin, which it only reads; it is read and written in
         // one step here. The page lives as long as `self`.
-        unsafe { self.read.at.cast::<AtomicU64>().as_ref() }
+        unsafe { self.read.at().cast::<AtomicU64>().as_ref() }
     }
 
     fn filled_up_to(&self) -> u64 {
         // SAFETY: as in `read_up_to`; the kernel writes this one, in one step, and this process never.
-        let filled = unsafe { self.filled.at.cast::<AtomicU64>().as_ref() };
+        let filled = unsafe { self.filled.at().cast::<AtomicU64>().as_ref() };
         filled.load(Ordering::Acquire)
     }
 
@@ -138,7 +100,7 @@ impl Ring {
         let at = self.page + (place % self.size as u64) as usize;
         // SAFETY: `at` is aligned to eight bytes, and within the first copy of the records. The kernel writes a record's header in one
         // step after the record itself.
-        let header = unsafe { self.filled.at.add(at).cast::<AtomicU32>().as_ref() };
+        let header = unsafe { self.filled.at().add(at).cast::<AtomicU32>().as_ref() };
         let header = header.load(Ordering::Acquire);
         if header & BUSY != 0 {
             return None;
@@ -154,7 +116,7 @@ impl Ring {
         // SAFETY: the record lies between what was read and what is filled, so within the two copies of the records, and the kernel
         // writes to it no more until it is given back, which takes `self` for itself.
         let bytes = unsafe {
-            let first = self.filled.at.add(at + RECORD_HEADER);
+            let first = self.filled.at().add(at + RECORD_HEADER);
             std::slice::from_raw_parts(first.as_ptr(), len)
         };
         Some((Record::Whole(bytes), Place(behind)))

@@ -14,13 +14,28 @@ const MAP_REMOVE: libc::c_long = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
     /// Found by key.
-    Hash = 1,
+    Hash,
     /// Numbered elements.
-    Array = 2,
+    Array,
+    /// Numbered elements in memory that this process may have, too (Linux 5.5).
+    SharedArray,
     /// Numbered elements, for each processor one.
-    ArrayPerProcessor = 6,
+    ArrayPerProcessor,
     /// Records one behind the other; its number of entries is its size in bytes, and it has neither keys nor values.
-    Ring = 27,
+    Ring,
+}
+
+impl MapKind {
+    /// The kernel's number of it, and its flags.
+    const fn numbers(self) -> (u32, u32) {
+        match self {
+            Self::Hash => (1, 0),
+            Self::Array => (2, 0),
+            Self::SharedArray => (2, 1 << 10),
+            Self::ArrayPerProcessor => (6, 0),
+            Self::Ring => (27, 0),
+        }
+    }
 }
 
 /// A map.
@@ -65,12 +80,13 @@ impl Map {
         value_len: usize,
         entries: usize,
     ) -> io::Result<Self> {
+        let (number, flags) = kind.numbers();
         let mut arguments = MapArguments {
-            kind: kind as u32,
+            kind: number,
             key_len: key_len as u32,
             value_len: value_len as u32,
             entries: entries as u32,
-            flags: 0,
+            flags,
             inner: 0,
             node: 0,
             name: short_name(name),

@@ -25,6 +25,8 @@ pub enum Purpose {
     Sent,
     /// Frames that leave by an interface (Linux 6.6).
     Leaving,
+    /// Frames that arrive at an interface, with the kernel's buffer (Linux 6.6).
+    Arriving,
 }
 
 impl Purpose {
@@ -33,7 +35,7 @@ impl Purpose {
         match self {
             Self::Driver => 6,
             Self::Sent => 8,
-            Self::Leaving => 3,
+            Self::Leaving | Self::Arriving => 3,
         }
     }
 
@@ -43,6 +45,7 @@ impl Purpose {
             Self::Driver => XDP_ATTACH,
             Self::Sent => 1,
             Self::Leaving => 47,
+            Self::Arriving => 46,
         }
     }
 }
@@ -178,8 +181,8 @@ impl Program {
         self.link(folder.as_raw_fd() as u32)
     }
 
-    /// Has frames that leave by the interface with this number go through it, behind programs of others, for as long as the
-    /// link is held.
+    /// Has frames that leave by or arrive at the interface with this number go through it, behind programs of others, for as
+    /// long as the link is held.
     ///
     /// # Errors
     /// The kernel's: it is older than 6.6, there is no such interface, or the program is for something else.
