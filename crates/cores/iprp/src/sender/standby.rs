@@ -116,6 +116,12 @@ impl Standby {
         self.probation.get(at).is_some_and(Option::is_some)
     }
 
+    /// Whether the path at `at` may carry what another one loses: it has not gone silent, or has answered since.
+    pub(crate) fn may_answer(&self, at: usize) -> bool {
+        let probation = self.probation.get(at).copied().flatten();
+        probation.is_none_or(|answered| answered > 0)
+    }
+
     /// The path at `at` has answered question `asked`. Whether it may carry again from here on.
     pub(crate) fn answered(&mut self, at: usize, asked: u32, enough: u8) -> bool {
         if let Some(unanswered) = self.unanswered.get_mut(at) {

@@ -57,8 +57,7 @@ impl<S: Suite> State<S> {
             probe: false,
             space: session.space,
             number: session.next,
-            ask: !session.sealing.group
-                && (session.mode == Mode::Standby || session.asking.is_due(now)),
+            ask: !session.sealing.group && session.asking.is_due(now),
         };
         let copies = match session.mode {
             Mode::Redundant => send_on_all(session, now, &content, scratch, emit),
@@ -106,7 +105,8 @@ impl<S: Suite> State<S> {
         }
     }
 
-    /// In standby: on the path that carries.
+    /// In standby: on the path that carries. It asks, and is kept, if it could leave again elsewhere: a thin network that is the
+    /// last one carries no answers to speak of.
     fn send_on_one(
         &mut self,
         now: Instant,
@@ -125,11 +125,18 @@ impl<S: Suite> State<S> {
             return 0;
         };
         session.standby.carrier = Some(carrier as u8);
-        let Some(copy) = session.seal_on(carrier, content, scratch) else {
+        let content = Content {
+            ask: content.ask || has_next(session, carrier),
+            ..*content
+        };
+        let Some(copy) = session.seal_on(carrier, &content, scratch) else {
             return 0;
         };
         emit(copy);
-        note_sent(session, carrier, now, content, false);
+        note_sent(session, carrier, now, &content, false);
+        if !content.ask {
+            return 1;
+        }
         session.asking.ask(now);
         let what = (content.flow, content.payload);
         if !self.keep.keep(
@@ -146,6 +153,12 @@ impl<S: Suite> State<S> {
         self.wake_earlier(place, now + timeout);
         1
     }
+}
+
+/// Whether there is another path than `carrier` that may carry what that one loses.
+fn has_next<S: Suite>(session: &Session<S>, carrier: usize) -> bool {
+    let mut paths = session.usable();
+    paths.any(|(at, _)| at != carrier && session.standby.may_answer(at))
 }
 
 /// One copy on every path.

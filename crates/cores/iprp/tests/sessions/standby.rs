@@ -1,45 +1,71 @@
 //! One network carries, the others wait.
 
-use bumpless_iprp::{Discard, Mode, SenderEvent, SessionId};
+use std::ops::Range;
 
-use crate::pair::{MS, Pair, ind};
+use bumpless_base::{Duration, Instant};
+use bumpless_iprp::{Discard, FEEDBACK_LEN, Mode, SenderEvent, SessionId};
 
-#[test]
-fn standby_sends_on_one_network_and_on_the_next_when_it_goes_silent() {
-    let mut pair = Pair::begun();
-    pair.sender.set_mode(SessionId(0), Mode::Standby);
-    let round_trip = MS * 8;
-    let half = MS * 4;
-    let mut wires: Vec<(bumpless_base::Instant, crate::pair::Copied)> = Vec::new();
-    let mut answers: Vec<(bumpless_base::Instant, Vec<u8>)> = Vec::new();
-    let mut delivered = Vec::new();
-    let cut_at = pair.now + MS * 1_000;
-    let mut sent = 0u32;
-    for step in 0..4_000u64 {
+use crate::pair::{Copied, MS, Pair, ind};
+
+/// One way of both networks.
+const HALF: Duration = Duration::from_millis(4);
+/// What UDP and IP put before each datagram, bytes.
+const OUTER: usize = 28;
+
+/// What was seen of packets that left every 50 ms.
+#[derive(Default)]
+struct Seen {
+    sent: u32,
+    /// When each arrived, and its number.
+    delivered: Vec<(Instant, u32)>,
+    /// Bytes that carried packets over network 2, and those of probes and answers on it.
+    carried: usize,
+    besides: usize,
+}
+
+/// Packets of `len` bytes for so many milliseconds, and a second more; network 1 is dead in `cut`.
+fn converse(pair: &mut Pair, (len, lasts): (usize, u64), cut: Range<u64>) -> Seen {
+    let mut wires: Vec<(Instant, Copied)> = Vec::new();
+    let mut answers: Vec<(Instant, Vec<u8>)> = Vec::new();
+    let mut seen = Seen::default();
+    let mut scratch = [0; 2_048];
+    for step in 0..lasts + 1_000 {
         pair.pass(MS);
         let now = pair.now;
         let mut leaving = Vec::new();
-        if step % 50 == 0 && step < 3_500 {
-            leaving.extend(pair.send(&sent.to_be_bytes()));
-            sent += 1;
+        if step % 50 == 0 && step < lasts {
+            let mut payload = vec![0; len];
+            payload[..4].copy_from_slice(&seen.sent.to_be_bytes());
+            leaving.extend(pair.send(&payload));
+            seen.sent += 1;
         }
-        let mut scratch = [0; 256];
         while let Some(copy) = pair.sender.poll_transmit(now, &mut scratch) {
             leaving.push((copy.ind, copy.to, copy.bytes.to_vec()));
         }
-        // Network 1 is cut.
-        leaving.retain(|copy| copy.0 == ind(2) || now < cut_at);
-        wires.extend(leaving.into_iter().map(|copy| (now + half, copy)));
+        for (_, _, bytes) in leaving.iter().filter(|copy| copy.0 == ind(2)) {
+            let kind = if bytes.len() > len {
+                &mut seen.carried
+            } else {
+                &mut seen.besides
+            };
+            *kind += bytes.len() + OUTER;
+        }
+        leaving.retain(|copy| copy.0 == ind(2) || !cut.contains(&step));
+        wires.extend(leaving.into_iter().map(|copy| (now + HALF, copy)));
         let (there, rest) = wires.into_iter().partition(|(at, _)| *at <= now);
         wires = rest;
         for (_, copy) in there {
             if let Ok(payload) = pair.arrive(&copy) {
-                delivered.push((now, u32::from_be_bytes(payload.try_into().unwrap())));
+                let number = u32::from_be_bytes(*payload.first_chunk().unwrap());
+                seen.delivered.push((now, number));
             }
-            let mut answer = [0; bumpless_iprp::FEEDBACK_LEN];
+            let mut answer = [0; FEEDBACK_LEN];
             while let Some(feedback) = pair.receiver.poll_feedback(&mut answer) {
-                if feedback.on == Some(ind(2)) || now < cut_at {
-                    answers.push((now + half, answer.to_vec()));
+                if feedback.on == Some(ind(2)) {
+                    seen.besides += FEEDBACK_LEN + OUTER;
+                }
+                if feedback.on == Some(ind(2)) || !cut.contains(&step) {
+                    answers.push((now + HALF, answer.to_vec()));
                 }
             }
         }
@@ -49,21 +75,33 @@ fn standby_sends_on_one_network_and_on_the_next_when_it_goes_silent() {
             let _ = pair.sender.handle_feedback(now, &mut answer);
         }
     }
-    let mut numbers: Vec<_> = delivered.iter().map(|(_, number)| *number).collect();
+    seen
+}
+
+#[test]
+fn standby_sends_on_one_network_and_on_the_next_when_it_goes_silent() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    let round_trip = HALF * 2;
+    let seen = converse(&mut pair, (4, 3_500), 1_000..u64::MAX);
+    let mut numbers: Vec<_> = seen.delivered.iter().map(|(_, number)| *number).collect();
     numbers.sort_unstable();
     assert_eq!(
         numbers,
-        (0..sent).collect::<Vec<_>>(),
+        (0..seen.sent).collect::<Vec<_>>(),
         "nothing lost, nothing doubled"
     );
-    let gaps = delivered.windows(2).map(|pair| pair[1].0.since(pair[0].0));
+    let gaps = seen
+        .delivered
+        .windows(2)
+        .map(|pair| pair[1].0.since(pair[0].0));
     let longest = gaps.max().unwrap();
     let bound = MS * 50 + round_trip * 3 + MS * 10;
     assert!(longest <= bound, "{longest} although at most {bound}");
     let session = pair.sender.session(SessionId(0)).unwrap();
     let by_network: Vec<_> = session.paths().map(|path| path.departures.sent).collect();
     assert!(
-        by_network.iter().sum::<u64>() <= u64::from(sent) + 2,
+        by_network.iter().sum::<u64>() <= u64::from(seen.sent) + 2,
         "{by_network:?}: one copy each"
     );
     assert!(
@@ -72,6 +110,90 @@ fn standby_sends_on_one_network_and_on_the_next_when_it_goes_silent() {
             .any(|path| path.ind == ind(2) && path.carries)
     );
     assert_eq!(session.kept(), 0);
+}
+
+/// The fifth paper's measurement: 1,000 bytes every 50 ms for a minute, of which the network is dead for 22 s.
+#[test]
+fn the_next_network_carries_at_most_a_twentieth_more_than_what_went_over_to_it() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    let seen = converse(&mut pair, (1_000, 60_000), 22_000..44_000);
+    let mut numbers: Vec<_> = seen.delivered.iter().map(|(_, number)| *number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..seen.sent).collect::<Vec<_>>());
+    // From the first late packet on until four probes, half a second apart, were answered.
+    let over = seen.carried / (1_000 + OUTER);
+    assert!(
+        (430..=500).contains(&over),
+        "{over} of 440 while it was dead"
+    );
+    let share = 100 * seen.besides / seen.carried;
+    assert!(
+        share < 5,
+        "{share} %: {} beside {}",
+        seen.besides,
+        seen.carried
+    );
+}
+
+/// The second network dies when the first one has just answered again, and carries nothing yet.
+#[test]
+fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    for _ in 0..20 {
+        let copies = pair.send(b"whole");
+        pair.pass(MS * 10);
+        pair.arrive(&copies[0]).unwrap();
+        pair.answers();
+    }
+    let mut scratch = [0; 256];
+    // Network 1 goes silent.
+    for _ in 0..40 {
+        for copy in pair.send(b"dead") {
+            if copy.0 == ind(2) {
+                pair.arrive(&copy).unwrap();
+                pair.answers();
+            }
+        }
+        pair.pass(MS * 10);
+        while pair.sender.poll_transmit(pair.now, &mut scratch).is_some() {}
+    }
+    assert_eq!(pair.send(b"carried")[0].0, ind(2));
+    // It answers one probe.
+    let mut probed = false;
+    for _ in 0..100 {
+        pair.pass(MS * 10);
+        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
+            if copy.0 == ind(1) && !probed {
+                let _ = pair.arrive(&copy);
+                probed = pair.answers() > 0;
+            }
+        }
+        if probed {
+            break;
+        }
+        for copy in pair.send(b"meanwhile") {
+            let _ = pair.arrive(&copy);
+            pair.answers();
+        }
+    }
+    assert!(probed, "a probe leaves every half second");
+    // Network 2 loses what leaves from here on.
+    let lost = pair.send(b"lost");
+    assert_eq!(lost[0].0, ind(2));
+    let mut again = Vec::new();
+    for _ in 0..200 {
+        pair.pass(MS);
+        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
+            if copy.0 == ind(1) {
+                again.extend(pair.arrive(&copy).ok());
+            }
+        }
+    }
+    assert_eq!(again, [b"lost".to_vec()]);
 }
 
 #[test]
