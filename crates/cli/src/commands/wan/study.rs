@@ -36,7 +36,7 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
     /// Runs side by side at most, each with a substation of its own
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=60))]
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=60))]
     side_by_side: u32,
     /// Make all runs once more beside so many messages of others a second, from all substations to the control centre; 0: do not
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=100_000))]

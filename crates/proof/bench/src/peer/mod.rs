@@ -4,6 +4,7 @@
 pub(crate) mod node;
 pub mod options;
 pub mod payload;
+pub mod states;
 pub mod stream;
 pub mod tcp;
 pub mod tls;

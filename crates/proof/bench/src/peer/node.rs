@@ -206,19 +206,36 @@ impl Pieces for Bytes<'_> {
     }
 }
 
+impl Channel {
+    /// Has the calling thread unparked whenever something becomes of a state.
+    pub(crate) fn register(&mut self) {
+        self.0.mailbox.register_executor();
+    }
+
+    /// Sends a state: by what [`Self::outcome`] knows it.
+    pub(crate) fn publish(&mut self, state: &[u8]) -> u64 {
+        self.0.publish_pieces(&Bytes(state))
+    }
+
+    /// What has become of a state.
+    pub(crate) fn outcome(&self, ticket: u64) -> TransferOutcome {
+        self.0.mailbox.outcome(ticket)
+    }
+}
+
 impl ChannelSender for Channel {
     fn begin(&mut self) {
-        self.0.mailbox.register_executor();
+        self.register();
     }
 
     fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String> {
         let began = Clock.now();
-        let ticket = self.0.publish_pieces(&Bytes(state));
+        let ticket = self.publish(state);
         // Not as an executor, which goes on alone when its partner is silent for a moment: what is measured
         // is how long the state takes.
         loop {
             let took = Clock.now().since(began);
-            match self.0.mailbox.outcome(ticket) {
+            match self.outcome(ticket) {
                 TransferOutcome::Safe => return Ok(took),
                 TransferOutcome::Failed => {
                     return Err("given up by the sender: its deadline or session ended".into());

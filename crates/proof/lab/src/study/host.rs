@@ -22,6 +22,8 @@ pub struct Host {
     pub network: Ipv4Addr,
     /// Its address on the backup.
     pub backup: Ipv4Addr,
+    /// Its place on the backup.
+    pub place: usize,
 }
 
 impl Host {
@@ -45,6 +47,7 @@ impl Host {
             namespace: running.namespace(node.index()),
             network,
             backup: Backup::address(place),
+            place,
         }
     }
 

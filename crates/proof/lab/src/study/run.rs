@@ -10,14 +10,14 @@ use std::thread;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Clock;
-use bumpless_wan::emulation;
+use bumpless_wan::emulation::{self, Line};
 
-use super::end::{Client, Heard, Message};
+use super::end::{Client, Heard, Message, States};
 use super::host::Host;
 use super::plan::{Case, Job, Site};
 use super::result::Run;
 use super::stage::Stage;
-use super::transport::{self, Transport, line_name};
+use super::transport::{self, Socket, Transport, line_name};
 
 /// A capture of a run has no more bytes, no more of each packet, and ends with the longest run at the latest.
 const CAPTURE_MAX: u64 = 64 << 20;
@@ -25,6 +25,8 @@ const CAPTURED_BYTES: u32 = 2048;
 const CAPTURE_SECONDS: u64 = 700;
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
+/// Ports that a pair of one place takes in turn: those of the run before may be open for a moment.
+const PORTS_EACH: usize = 8;
 /// Between the first runs of one place and the next.
 const STAGGER: Duration = Duration::from_millis(150);
 
@@ -193,6 +195,11 @@ fn converse(
             // Told of by the end of the channel when it fails.
             let tell = tell;
             stage.centre.enter()?;
+            if client.socket == Socket::State {
+                let port = client.primary.1.port();
+                let states = pair(stage, host, (job, port))?;
+                return states.run((job.messages, job.after), &tell, stop);
+            }
             let program = stage.programs.iter().find(|it| it.0 == client.socket);
             match program {
                 Some((_, program)) => {
@@ -213,6 +220,15 @@ fn converse(
         let began = began.ok_or_else(|| io::Error::other("it never began"))?;
         Ok((began, outage?, heard))
     })
+}
+
+/// A pair of the centre, in whose namespace the calling thread is, and a substation.
+fn pair(stage: &Stage, host: &Host, (job, port): (&Job, u16)) -> io::Result<States> {
+    let line = usize::from(matches!(job.case, Case::Outage(_, Line::Lte)));
+    let turn = (2 * job.number as usize + line) % PORTS_EACH;
+    let port = usize::from(port) + host.place * PORTS_EACH + turn;
+    let port = u16::try_from(port).map_err(io::Error::other)?;
+    States::meet(host, stage.centre.ways(host, port))
 }
 
 fn client(stage: &Stage, host: &Host, job: &Job) -> Client {

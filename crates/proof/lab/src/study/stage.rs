@@ -78,7 +78,10 @@ impl Stage {
         let (centre, sites) = chosen.ok_or(
             "no substation has a link on its way to a control centre that can be cut for it alone; give a network with chains (--chain-routers)",
         )?;
-        let protected = setting.transports.iter().any(|it| it.protection.is_some());
+        let protected = setting
+            .transports
+            .iter()
+            .any(|it| it.by_daemons().is_some());
         let mut lacking = emulation::lacking(topology);
         lacking.extend(needs::lacking(
             (topology.nodes().len(), sites.len()),
@@ -142,9 +145,11 @@ impl Stage {
     /// Opens the port of each transport at each substation.
     fn listen(&mut self, setting: &Setting<'_>) {
         for &transport in &setting.transports {
-            let listens = match transport.socket.program() {
-                Some(name) => self.listen_by(name, transport, setting.peers),
-                None => self.listen_for(transport),
+            let listens = match (transport.socket, transport.socket.program()) {
+                // Both its ends begin with each run.
+                (Socket::State, _) => Ok(()),
+                (_, Some(name)) => self.listen_by(name, transport, setting.peers),
+                (_, None) => self.listen_for(transport),
             };
             if let Err(why) = listens {
                 self.lacking.push((transport, why));
@@ -207,7 +212,7 @@ impl Stage {
 /// What the daemons protect: the port of each transport that is protected.
 fn monitors() -> String {
     let ports = ALL.iter().filter_map(|it| {
-        let mode = match it.protection? {
+        let mode = match it.by_daemons()? {
             Protection::Redundant => "redundant",
             Protection::Standby => "standby",
         };

@@ -2,7 +2,7 @@
 
 use bumpless_wan::emulation::Line;
 
-/// How the hosts of a flow protect it by iPRP.
+/// How a flow is protected: by iPRP at its hosts, or by the transfer of states itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// On all networks at once.
@@ -26,13 +26,15 @@ pub enum Socket {
     MultipathQuic,
     /// SCTP between hosts with two addresses each.
     Sctp,
+    /// Channels of a pair of controllers: what is sent is a state, and what comes back its acknowledgement.
+    State,
 }
 
 impl Socket {
     /// The program that has it, which is built apart (`spec/wan.md`, U-58). `None`: the kernel.
     pub const fn program(self) -> Option<&'static str> {
         match self {
-            Self::Tcp | Self::Mptcp | Self::Udp => None,
+            Self::Tcp | Self::Mptcp | Self::Udp | Self::State => None,
             Self::Quic => Some("echo-quinn"),
             Self::MultipathQuic => Some("echo-tquic"),
             Self::Sctp => Some("echo-usrsctp"),
@@ -44,7 +46,7 @@ impl Socket {
         match self {
             Self::Tcp | Self::Mptcp => "tcp",
             // SCTP in user space is in datagrams (RFC 6951).
-            Self::Udp | Self::Quic | Self::MultipathQuic | Self::Sctp => "udp",
+            Self::Udp | Self::Quic | Self::MultipathQuic | Self::Sctp | Self::State => "udp",
         }
     }
 }
@@ -62,7 +64,7 @@ pub struct Transport {
     pub tls: bool,
     /// Whether the program itself goes to the backup when an answer is late.
     pub reconnects: bool,
-    /// How the hosts protect it, if they do.
+    /// How it is protected, if it is.
     pub protection: Option<Protection>,
     /// Where the substation listens.
     pub port: u16,
@@ -121,6 +123,11 @@ const fn ours(
 }
 
 impl Transport {
+    /// How daemons of iPRP at both hosts protect it, if they do.
+    pub fn by_daemons(&self) -> Option<Protection> {
+        self.protection.filter(|_| self.socket != Socket::State)
+    }
+
     /// Whether it may use the backup while the network is whole: it sends on both, or takes the quicker one.
     pub const fn spreads(&self) -> bool {
         matches!(self.protection, Some(Protection::Redundant))
@@ -129,7 +136,7 @@ impl Transport {
 }
 
 /// Every transport, in the order in which they are shown.
-pub const ALL: [Transport; 13] = [
+pub const ALL: [Transport; 14] = [
     plain("tcp", "TCP", (Socket::Tcp, false), (4801, 1)),
     plain("tcp-tls", "TCP, TLS 1.3", (Socket::Tcp, true), (4802, 2)),
     plain("quic", "QUIC", (Socket::Quic, true), (4805, 3)),
@@ -182,6 +189,12 @@ pub const ALL: [Transport; 13] = [
         "UDP under iPRP standby",
         (Socket::Udp, false),
         (Protection::Standby, 4823),
+    ),
+    ours(
+        "state",
+        "State transfer",
+        (Socket::State, false),
+        (Protection::Redundant, 4840),
     ),
 ];
 

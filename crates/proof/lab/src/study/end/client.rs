@@ -17,15 +17,15 @@ use super::connection::Connection;
 use crate::study::transport::Socket;
 
 /// Between two messages.
-const PERIOD: Duration = Duration::from_millis(50);
+pub const PERIOD: Duration = Duration::from_millis(50);
 /// An answer that is later has a program that knows of a backup go there.
 const TIMEOUT: Duration = Duration::from_millis(50);
 /// How long a first connection may take to be established.
 const ESTABLISHED: Duration = Duration::from_secs(5);
 /// How long answers are waited for when all messages have left.
-const LINGER: Duration = Duration::from_secs(3);
+pub const LINGER: Duration = Duration::from_secs(3);
 /// Nothing is waited for longer at once: somebody may want to stop.
-const LOOK: Duration = Duration::from_millis(50);
+pub const LOOK: Duration = Duration::from_millis(50);
 
 /// What a client does.
 #[derive(Clone, Debug)]
@@ -206,7 +206,7 @@ impl Run<'_> {
 }
 
 /// A message: its number, and what nobody reads.
-fn bytes(number: usize) -> [u8; MESSAGE] {
+pub fn bytes(number: usize) -> [u8; MESSAGE] {
     let mut bytes = [number as u8; MESSAGE];
     bytes[..4].copy_from_slice(&(number as u32).to_be_bytes());
     bytes

@@ -58,7 +58,7 @@ impl Connection {
             }
             Socket::Tcp => Protocol::TCP,
             Socket::Mptcp => Protocol::MPTCP,
-            Socket::Quic | Socket::MultipathQuic | Socket::Sctp => {
+            Socket::Quic | Socket::MultipathQuic | Socket::Sctp | Socket::State => {
                 return Err(ErrorKind::Unsupported.into());
             }
         };

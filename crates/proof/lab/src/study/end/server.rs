@@ -40,7 +40,7 @@ impl Ports {
             Socket::Udp => return UdpSocket::bind(at(address)).map(Self::Datagrams),
             Socket::Tcp => Protocol::TCP,
             Socket::Mptcp => Protocol::MPTCP,
-            Socket::Quic | Socket::MultipathQuic | Socket::Sctp => {
+            Socket::Quic | Socket::MultipathQuic | Socket::Sctp | Socket::State => {
                 return Err(io::ErrorKind::Unsupported.into());
             }
         };

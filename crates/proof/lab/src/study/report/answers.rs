@@ -65,10 +65,17 @@ fn feasible(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
             lacking.transport, lacking.why
         ));
     }
-    let (ran, failed) = outages(&|cell| cell.transport.protection.is_some());
+    let (ran, failed) = outages(&|cell| cell.transport.by_daemons().is_some());
     if ran + failed > 0 {
         said.push(format!(
             "iPRP protects the same TCP, TLS and UDP programs unmodified, by a daemon at each host: {ran} runs of {} gave figures.",
+            ran + failed
+        ));
+    }
+    let (ran, failed) = outages(&|cell| of(cell, Socket::State));
+    if ran + failed > 0 {
+        said.push(format!(
+            "A controller's states go to its backup over both ways by themselves: {ran} runs of {} gave figures.",
             ran + failed
         ));
     }

@@ -95,12 +95,13 @@ fn table_i(study: &Study) -> Table {
     }
     for it in ALL.iter().filter(|it| it.paper.is_none()) {
         let congestion = match it.socket {
-            Socket::Udp => "-",
+            Socket::Udp | Socket::State => "-",
             // RFC 9260, 7.2.
             Socket::Sctp => "SCTP's own",
             Socket::Tcp | Socket::Mptcp | Socket::Quic | Socket::MultipathQuic => "Cubic",
         };
         let (whose, security) = match (it.protection, it.tls) {
+            (Some(_), _) if it.socket == Socket::State => ("ours", "its own"),
             (Some(_), true) => ("ours", "TLS 1.3, and iPRP's"),
             (Some(_), false) => ("ours", "iPRP's"),
             (None, true) => ("further", "TLS 1.3"),
