@@ -1,4 +1,4 @@
-//! A slice of the study of failovers: an outage of TCP and one of TCP under iPRP, and nothing is left behind.
+//! A slice of the study of failovers: an outage of TCP, of TCP under iPRP and of a transfer of states, and nothing is left behind.
 
 mod support;
 
@@ -92,7 +92,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
+fn tcp_fails_over_by_its_timeout_and_ours_feel_nothing() {
     need_namespaces();
     let _alone = alone();
     let _gone = Gone("whole");
@@ -109,8 +109,8 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     let runs = told["runs"].as_array().unwrap();
     assert_eq!(
         runs.len(),
-        8,
-        "both ways alone and two outages, without and with background traffic"
+        10,
+        "both ways alone and three outages, without and with background traffic"
     );
     assert!(runs.iter().all(|run| run["error"].is_null()), "{told}");
     // The network's way and the backup are as they should be, at least.
@@ -132,16 +132,18 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
         let slowest = *through(tcp).last().unwrap();
         assert!(slowest >= 45_000, "no outage was felt: {tcp}");
         assert!(tcp["switched_ns"].is_u64(), "{tcp}");
-        let ours = run(&told, "redundant-tcp", background);
-        let trips = through(ours);
-        assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
-        assert!(ours["switched_ns"].is_null(), "{ours}");
+        for transport in ["redundant-tcp", "state"] {
+            let ours = run(&told, transport, background);
+            let trips = through(ours);
+            assert!(trips[trips.len() / 2] < 10_000, "{transport}: {trips:?}");
+            assert!(ours["switched_ns"].is_null(), "{ours}");
+        }
     }
     carried(&told);
     let promises = told["promises"].as_array().unwrap();
     let count = |it: &Value| it["count"].as_u64().unwrap();
     assert!(
-        promises.len() == 2 && promises.iter().all(|it| count(it) >= 5),
+        promises.len() == 4 && promises.iter().all(|it| count(it) >= 5),
         "{told}"
     );
     // Whether this machine was quick enough is not the test's business; that it is told is.
@@ -218,7 +220,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 }
 
 bumpless_testing::tests!(
-    tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt,
+    tcp_fails_over_by_its_timeout_and_ours_feel_nothing,
     a_study_that_is_stopped_or_killed_leaves_nothing,
     what_cannot_be_is_refused_before_anything_is_made,
 );
