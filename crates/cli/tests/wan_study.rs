@@ -16,7 +16,12 @@ fn study(test: &str, more: &[&str]) -> Command {
     let mut command = wan("study", test);
     command
         .args(["--backbone-pairs", "3"])
-        .args(["--backups", "ethernet", "--transports", "tcp,redundant-tcp,state"])
+        .args([
+            "--backups",
+            "ethernet",
+            "--transports",
+            "tcp,redundant-tcp,state",
+        ])
         .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
         .args(["--background", "500"])
         .args(more);

@@ -177,12 +177,25 @@ fn run(
         .map_err(|error| format!("cannot start the data plane: {error}"))
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
+impl Node {
+    /// Ends, and waits for it: a primary hands over to its partner first.
+    pub(crate) fn end(mut self) {
+        self.order_end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    fn order_end(&self) {
         self.stop.store(true, Ordering::Release);
         self.waker.wake();
-        // A primary hands over first; the receiver may be gone already, so it is not waited for.
-        self.thread.take();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The receiver may be gone already, so a primary's hand-over is not waited for.
+        self.order_end();
     }
 }
 

@@ -12,7 +12,7 @@ use super::node::{Channel, Node, Reader};
 pub struct Sender {
     channels: Vec<Channel>,
     // Ends after what it gave away.
-    _node: Node,
+    node: Node,
 }
 
 impl Sender {
@@ -28,10 +28,7 @@ impl Sender {
     ) -> Result<Self, String> {
         let mut node = Node::start(config, name)?;
         let channels = node.meet(patience, expiry)?;
-        Ok(Self {
-            channels,
-            _node: node,
-        })
+        Ok(Self { channels, node })
     }
 
     /// Has the calling thread unparked whenever something becomes of a state.
@@ -44,6 +41,12 @@ impl Sender {
         self.channels[channel].publish(state)
     }
 
+    /// Ends, and waits for it: the partner is primary then.
+    pub fn end(self) {
+        drop(self.channels);
+        self.node.end();
+    }
+
     /// What has become of a state of this channel.
     pub fn outcome(&self, channel: usize, ticket: u64) -> TransferOutcome {
         self.channels[channel].outcome(ticket)
@@ -53,7 +56,7 @@ impl Sender {
 /// The node that has the states then; ends when dropped.
 pub struct Receiver {
     readers: Vec<Reader>,
-    _node: Node,
+    node: Node,
 }
 
 impl Receiver {
@@ -65,8 +68,14 @@ impl Receiver {
         let mut node = Node::start(config, name)?;
         Ok(Self {
             readers: node.take_subscribers()?,
-            _node: node,
+            node,
         })
+    }
+
+    /// Ends, and waits for it. Its partner is to have ended before, or it would be handed over to.
+    pub fn end(self) {
+        drop(self.readers);
+        self.node.end();
     }
 
     /// The newest state of the channel at this position, if there is one that can be used.

@@ -10,7 +10,7 @@ use std::thread;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Clock;
-use bumpless_wan::emulation::{self, Line};
+use bumpless_wan::emulation;
 
 use super::end::{Client, Heard, Message, States};
 use super::host::Host;
@@ -25,8 +25,6 @@ const CAPTURED_BYTES: u32 = 2048;
 const CAPTURE_SECONDS: u64 = 700;
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
-/// Ports that a pair of one place takes in turn: those of the run before may be open for a moment.
-const PORTS_EACH: usize = 8;
 /// Between the first runs of one place and the next.
 const STAGGER: Duration = Duration::from_millis(150);
 
@@ -196,8 +194,7 @@ fn converse(
             let tell = tell;
             stage.centre.enter()?;
             if client.socket == Socket::State {
-                let port = client.primary.1.port();
-                let states = pair(stage, host, (job, port))?;
+                let states = pair(stage, host, client.primary.1.port())?;
                 return states.run((job.messages, job.after), &tell, stop);
             }
             let program = stage.programs.iter().find(|it| it.0 == client.socket);
@@ -222,11 +219,9 @@ fn converse(
     })
 }
 
-/// A pair of the centre, in whose namespace the calling thread is, and a substation.
-fn pair(stage: &Stage, host: &Host, (job, port): (&Job, u16)) -> io::Result<States> {
-    let line = usize::from(matches!(job.case, Case::Outage(_, Line::Lte)));
-    let turn = (2 * job.number as usize + line) % PORTS_EACH;
-    let port = usize::from(port) + host.place * PORTS_EACH + turn;
+/// A pair of the centre, in whose namespace the calling thread is, and a substation; each has a port of its own from this on.
+fn pair(stage: &Stage, host: &Host, first: u16) -> io::Result<States> {
+    let port = usize::from(first) + host.place;
     let port = u16::try_from(port).map_err(io::Error::other)?;
     States::meet(host, stage.centre.ways(host, port))
 }

@@ -62,6 +62,19 @@ impl States {
     /// Somebody wants to stop, or the substation does not have what it has acknowledged.
     pub fn run(
         mut self,
+        amount: (usize, Duration),
+        began: &Teller<Instant>,
+        stop: &AtomicBool,
+    ) -> io::Result<Heard> {
+        let heard = self.talk(amount, began, stop);
+        // The next pair of this substation has the same ports.
+        self.sender.end();
+        self.receiver.end();
+        heard
+    }
+
+    fn talk(
+        &mut self,
         (count, after): (usize, Duration),
         began: &Teller<Instant>,
         stop: &AtomicBool,
