@@ -5,16 +5,20 @@ use std::process::{Command, Output};
 
 const TABLE: &str = include_str!("../../../examples/table20.toml");
 
-fn files(new: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+fn files(old: &str, new: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let [old_path, new_path] = ["old.toml", "new.toml"].map(|name| directory.path().join(name));
-    std::fs::write(&old_path, TABLE).unwrap();
+    std::fs::write(&old_path, old).unwrap();
     std::fs::write(&new_path, new).unwrap();
     (directory, old_path, new_path)
 }
 
 fn plan(new: &str, options: &[&str]) -> Output {
-    let (_directory, old, new) = files(new);
+    plan_from(TABLE, new, options)
+}
+
+fn plan_from(old: &str, new: &str, options: &[&str]) -> Output {
+    let (_directory, old, new) = files(old, new);
     let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
     command
         .arg("plan")
@@ -92,6 +96,79 @@ fn the_same_twice_is_nothing_to_do() {
     let output = plan(TABLE, &[]);
     assert!(output.status.success());
     assert!(printed(&output).contains("the applications are the same"));
+}
+
+/// Two applications with states of this `size` on one network: of `short` the deadline is short, and the other one has a budget for
+/// losses. With both deadlines short, or both budgets, the network would be overloaded.
+fn exchange(short: usize, size: usize) -> String {
+    const HEAD: &str = r#"[pair]
+name = "two"
+
+[timing]
+heartbeat_ms = 20
+lease_ms = 100
+start_wait_ms = 300
+
+[security]
+packets = "open"
+
+[[network]]
+name = "A"
+bandwidth_mbit = 10
+bit_error_rate = 1e-10
+
+[[node]]
+name = "left"
+addresses = { A = "127.0.3.1:4720" }
+
+[[node]]
+name = "right"
+addresses = { A = "127.0.3.2:4720" }
+
+[[reference]]
+name = "witness"
+kind = "witness"
+network = "A"
+address = "127.0.3.9:4730"
+
+[[group]]
+name = "tank"
+nodes = ["left", "right"]
+references = ["witness"]
+"#;
+    let application = |at: usize| {
+        let times = match at == short {
+            true => "deadline_ms = 40\nretransmissions = 0",
+            false => "deadline_ms = 72\nretransmissions = 3",
+        };
+        format!(
+            "\n[[application]]\nname = \"it-{at}\"\ngroup = \"tank\"\nchannel = {at}\nkind = \"synthetic\"\nsize = {size}\n\
+             period_ms = 200\ncommit = \"async\"\n{times}\n"
+        )
+    };
+    format!("{HEAD}{}{}", application(1), application(2))
+}
+
+/// P-43: whether a running pair can change is the question, not whether there is an order.
+#[test]
+fn what_apply_makes_all_at_once_is_no_failure_and_what_it_refuses_is_one() {
+    let old = exchange(1, 20_000);
+    for (size, together) in [(20_000, true), (20_100, false)] {
+        let new = exchange(2, size);
+        let output = plan_from(&old, &new, &[]);
+        let text = printed(&output);
+        assert_eq!(output.status.code(), Some(i32::from(!together)), "{text}");
+        assert!(text.contains("only all at once"), "{text}");
+        let part = match together {
+            true => "bumpless apply has those that stay change together",
+            false => "bumpless apply refuses it",
+        };
+        assert!(text.contains(part), "{text}");
+        let output = plan_from(&old, &new, &["--json"]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["order"]["way"], "atomic", "{json}");
+        assert_eq!(json["apply"]["together"], together, "{json}");
+    }
 }
 
 #[test]

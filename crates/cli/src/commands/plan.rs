@@ -22,7 +22,9 @@ use crate::output::{self, Failure, Outcome};
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
 ///
-/// Exit status 0 for a yes; 1 for a no, and where it cannot be said; 2 for a wrong configuration.
+/// Exit status 0 for a yes; 1 for a no, and where it cannot be said; 2 for a wrong configuration. With a second configuration: 0 if a
+/// running pair can change to it with every state in time, one application after another, or all at once by `bumpless apply`; 1 if it
+/// cannot.
 #[derive(Debug, Args)]
 pub struct Plan {
     /// The pair's configuration file

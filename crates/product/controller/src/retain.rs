@@ -19,6 +19,8 @@ use std::fmt;
 
 /// Longest name of a variable or type, bytes.
 pub const NAME_MAX: usize = u8::MAX as usize;
+/// Most bytes of a record: so many does a file of a state have room for (K-15).
+pub const RECORD_MAX: usize = 1 << 20;
 
 /// A variable of a program that is retained.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,11 @@ pub struct Retained {
 }
 
 impl Retained {
+    /// Bytes of its part of a record.
+    pub fn entry_len(&self) -> usize {
+        (6 + self.name.len() + self.of.len()).saturating_add(self.len)
+    }
+
     fn value<'a>(&self, state: &'a [u8]) -> Option<&'a [u8]> {
         state.get(self.offset..)?.get(..self.len)
     }
@@ -48,6 +55,8 @@ pub enum TableError {
     Name(String),
     /// This one does not lie in the state, whose length is given.
     Outside(String, usize),
+    /// Their record has this many bytes, more than [`RECORD_MAX`].
+    TooLarge(usize),
 }
 
 impl fmt::Display for TableError {
@@ -61,6 +70,10 @@ impl fmt::Display for TableError {
             Self::Outside(name, len) => write!(
                 f,
                 "the retained variable {name} does not lie in the state, which has {len} bytes"
+            ),
+            Self::TooLarge(len) => write!(
+                f,
+                "the retained variables have {len} bytes with their names, and {RECORD_MAX} are the most that are kept"
             ),
         }
     }
@@ -94,7 +107,11 @@ impl Table {
                 return Err(TableError::Outside(it.name.clone(), state_len));
             }
         }
-        Ok(Self(variables.into()))
+        let table = Self(variables.into());
+        match table.record_len() {
+            len if len > RECORD_MAX => Err(TableError::TooLarge(len)),
+            _ => Ok(table),
+        }
     }
 
     /// The variables in ascending order of their names.
@@ -109,8 +126,8 @@ impl Table {
 
     /// Bytes of a record of these variables.
     pub fn record_len(&self) -> usize {
-        let each = |it: &Retained| 6 + it.name.len() + it.of.len() + it.len;
-        self.0.iter().map(each).sum()
+        let each = self.0.iter().map(Retained::entry_len);
+        each.fold(0, usize::saturating_add)
     }
 
     /// Adds the record of these variables, as they are in the saved `state`, to `into`. Where the state is too short for

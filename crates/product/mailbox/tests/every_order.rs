@@ -406,3 +406,36 @@ fn whoever_calls_it_off_at_any_moment_does_so_for_both_or_for_none() {
         assert!(off || stage == Stage::Agreed, "{stage:?}");
     });
 }
+
+/// What an executor does whose turn comes when the other one stands still: it looks between two cycles, and sleeps until it is called.
+fn await_turn(together: &Together, me: usize) {
+    let mailbox = &together.mailboxes[me];
+    loop {
+        mailbox.end_call();
+        if together.rendezvous.stage() == Stage::Gathering(1) {
+            return;
+        }
+        while !mailbox.is_called() {
+            park();
+        }
+    }
+}
+
+#[test]
+fn whoever_is_called_when_its_turn_comes_looks_again() {
+    every_order(|| {
+        let together = Together::new();
+        let theirs = Arc::clone(&together);
+        let runs = Arc::new(Bell::default());
+        let begun = Arc::clone(&runs);
+        let other = thread::spawn(move || {
+            theirs.mailboxes[1].register_executor();
+            begun.ring();
+            await_turn(&theirs, 1);
+        });
+        runs.wait();
+        assert!(together.rendezvous.arrive());
+        together.mailboxes[1].call();
+        other.join().unwrap();
+    });
+}

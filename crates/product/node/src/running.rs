@@ -311,21 +311,30 @@ mod tests {
     use super::*;
     use crate::succession::versions;
 
-    /// A thread that does not answer leaves the next version untried, which is another thing than that there is no state.
-    #[test]
-    fn a_version_that_nobody_tries_in_time_is_refused() {
-        let (settings, next) = versions(config::ProgramHost::Wasm);
+    /// An application whose thread does not answer.
+    pub(super) fn silent() -> RunningApplication {
+        let (mut settings, _) = versions(config::ProgramHost::Wasm);
+        settings.period = base::Duration::from_millis(1);
+        settings.deadline = settings.period;
         let application = Synthetic::new(SyntheticParameters {
             size: 100,
             changed_share: 1.0,
         });
-        let silent = RunningApplication {
+        RunningApplication {
             thread: std::thread::spawn(|| ()),
             stop: Arc::default(),
             mailbox: Arc::default(),
             tuning: Arc::default(),
             version: Version::of(&settings, &application),
-        };
+        }
+    }
+
+    /// A thread that does not answer leaves the next version untried, which is another thing than that there is no state.
+    #[test]
+    fn a_version_that_nobody_tries_in_time_is_refused() {
+        let (_, next) = versions(config::ProgramHost::Wasm);
+        let silent = silent();
+        let settings = silent.version.settings.clone();
         assert_eq!(silent.judge(&settings), Ok(()), "the same version");
         let refused = silent.judge(&next).expect_err("it is not tried");
         assert!(

@@ -162,6 +162,7 @@ pub fn build(
     let (executable, self_contained) = tools.link(gathered)?;
     let state_len = symbols::state_len(&tools, &executable)?;
     let variables = variables::find(&tools, &executable, state_len)?;
+    retained::judge(&executable, &variables)?;
     tools.add_table(&executable, &variables::table(&variables))?;
     identity::put(&executable)?;
     let (period, owner) = try_out(&executable, &table, state_len, tools.is_cpp())?;

@@ -31,10 +31,7 @@ fn record_of_two_batches(built: &Built) -> Vec<u8> {
         }
         assert!(number < 1000, "no batch comes to its end");
     }
-    let mut record = Vec::new();
-    let table = sidecar.retained().expect("a table");
-    table.cut(&saved(&sidecar), &mut record);
-    record
+    record_of(&sidecar)
 }
 
 fn retaining(built: &Built) -> Sidecar {
@@ -109,6 +106,161 @@ fn another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew() {
         (entries[1].name, entries[1].value),
         ("CONFIG0.SHIFTS", &[3, 0][..])
     );
+}
+
+/// The example with a label, a recipe of `count` numbers, and global levels, all retained. In each cycle the recipe's last number grows, the
+/// label gets a letter more, and a level follows the tick.
+fn with_texts(project: &Project, count: usize) {
+    project.replace(
+        "lib/iec_std_lib.h",
+        "#define TRUE 1",
+        "typedef struct {\n\tint8_t len;\n\tuint8_t body[126];\n} STRING;\n#define TRUE 1",
+    );
+    project.replace(
+        "lib/accessor.h",
+        "#define __INIT_VAR",
+        "#define __DECLARE_ARRAY_TYPE(type, base, size) typedef struct { base table size; } type;\n\
+         #define __DECLARE_GLOBAL(type, domain, name) struct { type value; BYTE flags; } domain##__##name;\n#define __INIT_VAR",
+    );
+    project.replace(
+        "POUS.h",
+        "// PROGRAM TANK",
+        &format!(
+            "__DECLARE_ARRAY_TYPE(RECIPE_OF_{count},INT,[{count}])\n__DECLARE_ARRAY_TYPE(__ARRAY_OF_REAL_2_3,REAL,[2][3])\n// PROGRAM TANK"
+        ),
+    );
+    project.replace(
+        "POUS.h",
+        "  __DECLARE_VAR(INT,STEP)",
+        &format!(
+            "  __DECLARE_VAR(INT,STEP)\n  __DECLARE_VAR(STRING,LABEL)\n  __DECLARE_VAR(RECIPE_OF_{count},RECIPE)"
+        ),
+    );
+    project.replace(
+        "POUS.c",
+        "void TANK_body__(TANK *data__) {",
+        &format!(
+            "void TANK_body__(TANK *data__) {{\n  data__->RECIPE.value.table[{}] += 2;\n  \
+             data__->LABEL.value.body[data__->LABEL.value.len & 63] = 'B' + data__->LABEL.value.len;\n  \
+             data__->LABEL.value.len += 1;\n",
+            count - 1
+        ),
+    );
+    project.replace(
+        "Config0.c",
+        "// CONFIGURATION CONFIG0",
+        "// CONFIGURATION CONFIG0\n__DECLARE_GLOBAL(__ARRAY_OF_REAL_2_3,CONFIG0,LEVELS)\n",
+    );
+    project.replace(
+        "Config0.c",
+        "  RES0_run__(tick);",
+        "  RES0_run__(tick);\n  CONFIG0__LEVELS.value.table[1][0] = 0.5f * tick;",
+    );
+    project.replace(
+        "VARIABLES.csv",
+        "// Variables",
+        "// Variables\n99;VAR;CONFIG0.RES0.TANK0.LABEL;CONFIG0.RES0.TANK0.LABEL;STRING;",
+    );
+    project.replace(
+        "io.toml",
+        "retain = [",
+        "retain = [\"CONFIG0.RES0.TANK0.LABEL\", \"CONFIG0.RES0.TANK0.RECIPE\", \"CONFIG0.LEVELS\", ",
+    );
+}
+
+/// What `sidecar` retains now.
+fn record_of(sidecar: &Sidecar) -> Vec<u8> {
+    let mut record = Vec::new();
+    let table = sidecar.retained().expect("a table");
+    table.cut(&saved(sidecar), &mut record);
+    record
+}
+
+/// H-31, K-17.
+fn strings_and_arrays_are_retained_as_long_as_they_are_of_the_same_length() {
+    let first = Project::new();
+    with_texts(&first, 3);
+    let first = built(&first);
+    let mut sidecar = retaining(&first);
+    for number in 1..=5 {
+        cycle(&first, &mut sidecar, number, &[0.0, 50.0, 20.0]);
+    }
+    let record = record_of(&sidecar);
+    let before = Record::parse(&record).expect("a record");
+    let values: Vec<_> = before
+        .entries()
+        .map(|it| (it.name, it.of, it.value))
+        .collect();
+    let levels: Vec<u8> = [0.0f32, 0.0, 0.0, 2.0, 0.0, 0.0]
+        .iter()
+        .flat_map(|it| it.to_le_bytes())
+        .collect();
+    assert_eq!(values[0], ("CONFIG0.LEVELS", "REAL[2][3]", &levels[..]));
+    let (name, of, label) = values[2];
+    assert_eq!(
+        (name, of, label.len()),
+        ("CONFIG0.RES0.TANK0.LABEL", "STRING", 127)
+    );
+    assert_eq!(&label[..7], b"\x05BCDEF\0");
+    let recipe = [0, 0, 0, 0, 10, 0];
+    assert_eq!(
+        values[3],
+        ("CONFIG0.RES0.TANK0.RECIPE", "INT[3]", &recipe[..])
+    );
+
+    // The next version, in which everything lies elsewhere, and one with a longer recipe.
+    for (count, taken) in [(3, 4), (4, 3)] {
+        let project = Project::new();
+        with_texts(&project, count);
+        moved_about(&project);
+        let next = built(&project);
+        let mut sidecar = retaining(&next);
+        let (mut state, table) = (
+            saved(&sidecar),
+            sidecar.retained().expect("a table").clone(),
+        );
+        let applied = table.apply(before, &mut state);
+        assert_eq!(applied.taken, taken, "{applied}");
+        assert_eq!(applied.other_type.len() as u32, 4 - taken, "{applied}");
+        sidecar.load(&state).expect("its own state");
+        cycle(&next, &mut sidecar, 1, &[0.0, 50.0, 20.0]);
+        let record = record_of(&sidecar);
+        let after: Vec<_> = Record::parse(&record)
+            .expect("a record")
+            .entries()
+            .collect();
+        assert_eq!(&after[2].value[..7], b"\x06BCDEFG");
+        let last = after[3].value.last_chunk::<2>().expect("a number");
+        assert_eq!(i16::from_le_bytes(*last), if taken == 4 { 12 } else { 2 });
+    }
+}
+
+/// K-15.
+fn more_than_a_file_has_room_for_is_not_built() {
+    let project = Project::new();
+    with_texts(&project, 600_000);
+    project.refused(&["RECIPE has 1200000 bytes", "shorter arrays"]);
+}
+
+/// Headers that tell another length than what was compiled.
+fn an_array_that_is_not_what_the_headers_say_is_refused() {
+    let project = Project::new();
+    with_texts(&project, 3);
+    project.replace(
+        "POUS.h",
+        "(RECIPE_OF_3,INT,[3])",
+        "(RECIPE_OF_3,INT,[1 + 3])",
+    );
+    project.refused(&["CONFIG0.RES0.TANK0.RECIPE in \"retain\" has the type INT[1 + 3]"]);
+    let project = Project::new();
+    with_texts(&project, 3);
+    project.replace(
+        "Config0.c",
+        "__DECLARE_GLOBAL(__ARRAY_OF_REAL_2_3,CONFIG0,LEVELS)",
+        "__DECLARE_GLOBAL(REAL,CONFIG0,LEVELS)\n#if 0\n__DECLARE_GLOBAL(__ARRAY_OF_REAL_2_3,CONFIG0,LEVELS)\n#endif",
+    );
+    project.replace("Config0.c", "value.table[1][0]", "value");
+    project.refused(&["CONFIG0.LEVELS is no REAL[2][3]"]);
 }
 
 /// The next version of the example: variables come and go, and all others lie elsewhere.
@@ -253,6 +405,9 @@ fn a_variable_of_another_type_in_the_next_version_is_named_and_begins_anew() {
 
 tests_and_programs!(
     another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew,
+    strings_and_arrays_are_retained_as_long_as_they_are_of_the_same_length,
+    more_than_a_file_has_room_for_is_not_built,
+    an_array_that_is_not_what_the_headers_say_is_refused,
     the_next_version_goes_on_with_timers_counters_and_controllers_wherever_they_lie,
     a_variable_of_another_type_in_the_next_version_is_named_and_begins_anew,
 );

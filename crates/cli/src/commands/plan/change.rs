@@ -12,26 +12,39 @@ use serde_json::{Value, json};
 
 use crate::output::{self, Outcome};
 
-/// Says how to get from the configuration in `old` to the one in `new`. Exit status 1 where there is no order.
+/// Says how to get from the configuration in `old` to the one in `new`. Exit status 1 where no way is known on which every state is in
+/// time (P-43).
 pub fn run(old: &Path, new: &Path, machine: Machine, as_json: bool) -> Outcome {
     let before = output::load(old, as_json)?;
     let after = output::load(new, as_json)?;
     let change = change(&before, &after, machine);
     let running = Change::between(&before, &after, &new.display().to_string());
+    let together = together(&after, &change, &running);
     if as_json {
-        output::print_line(in_json(&change, &running));
+        output::print_line(in_json(&change, &running, together));
     } else {
         let mut told = text((&before, &after), (old, new), &change);
         if change.order.is_some() {
-            told += &while_running(&after, &change, &running);
+            told += &while_running(&after, &change, &running, together);
         }
         output::print_line(told.trim_end());
     }
-    let in_order = matches!(change.order, Some(Order::Steps { .. }));
-    Ok(ExitCode::from(u8::from(!in_order)))
+    let in_time = match change.order {
+        Some(Order::Steps { .. }) => true,
+        Some(Order::Atomic { .. }) => together,
+        None => false,
+    };
+    Ok(ExitCode::from(u8::from(!in_time)))
 }
 
-fn in_json(change: &PairChange, running: &Result<Change, Vec<Problem>>) -> Value {
+/// Whether `bumpless apply` has those that stay change at one moment.
+fn together(after: &Config, change: &PairChange, running: &Result<Change, Vec<Problem>>) -> bool {
+    let only_so = matches!(change.order, Some(Order::Atomic { .. }));
+    let several = running.as_ref().is_ok_and(|it| it.tuned.len() > 1);
+    several && (only_so || after.change.together)
+}
+
+fn in_json(change: &PairChange, running: &Result<Change, Vec<Problem>>, together: bool) -> Value {
     let problems = running.as_ref().err().into_iter().flatten();
     let problems = problems.map(
         |problem| json!({"field": problem.field, "wrong": problem.wrong, "right": problem.right}),
@@ -44,6 +57,7 @@ fn in_json(change: &PairChange, running: &Result<Change, Vec<Problem>>) -> Value
         "order": change.order,
         "apply": {
             "possible": running.is_ok(),
+            "together": together,
             "problems": problems.collect::<Vec<_>>(),
         },
     })
@@ -95,6 +109,7 @@ fn while_running(
     after: &Config,
     change: &PairChange,
     running: &Result<Change, Vec<Problem>>,
+    together: bool,
 ) -> String {
     let mut text = String::new();
     match running {
@@ -108,8 +123,7 @@ fn while_running(
             }
         }
         Ok(tuned) => {
-            let only_so = matches!(change.order, Some(Order::Atomic { .. }));
-            if tuned.tuned.len() > 1 && (only_so || after.change.together) {
+            if together {
                 let _ = writeln!(
                     text,
                     "bumpless apply has those that stay change together: all of them before their next cycle, or none"

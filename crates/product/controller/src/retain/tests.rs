@@ -73,6 +73,17 @@ fn variables_that_cannot_be_told_apart_or_do_not_lie_in_the_state_make_no_table(
     assert!(Table::new(vec![retained("A", "INT", STATE - 2, 2)], STATE).is_ok());
 }
 
+/// K-15: a file with more would be refused when it is read.
+#[test]
+fn variables_of_more_bytes_than_a_file_has_room_for_make_no_table() {
+    let of = |len| retained("A", "USINT[9]", 0, len);
+    let table = |len| Table::new(vec![of(len)], RECORD_MAX * 2);
+    let most = RECORD_MAX - of(0).entry_len();
+    assert!(table(most).is_ok());
+    let more = TableError::TooLarge(RECORD_MAX + 1);
+    assert_eq!(table(most + 1).unwrap_err(), more);
+}
+
 #[test]
 fn what_is_no_record_is_refused_as_a_whole() {
     let one = raw(b"A", b"INT", 2, &[1, 2]);

@@ -6,7 +6,7 @@ use std::thread;
 
 use bumpless_base::{Counters, Duration, Instant};
 use bumpless_controller::{Application, Clock as ExecutorClock, CycleReport, Executor, OutputGate};
-use bumpless_mailbox::{ApplicationMailbox, Rendezvous, Stage};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit, Rendezvous, Stage};
 use bumpless_net_linux::Clock;
 
 use crate::executor::{ChannelReplication, Situation, Threads};
@@ -17,6 +17,7 @@ pub struct Participant {
     /// Until the change.
     period: Duration,
     deadline: Duration,
+    expiry: Duration,
     mailbox: Arc<ApplicationMailbox>,
     /// It stands still between two cycles.
     here: AtomicBool,
@@ -25,16 +26,17 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// The application `name`, with these times until the change, whose executor and data plane share `mailbox`.
+    /// The application `name`, with this period, deadline and expiry until the change, whose executor and data plane share `mailbox`.
     pub const fn new(
         name: String,
-        (period, deadline): (Duration, Duration),
+        (period, deadline, expiry): (Duration, Duration, Duration),
         mailbox: Arc<ApplicationMailbox>,
     ) -> Self {
         Self {
             name,
             period,
             deadline,
+            expiry,
             mailbox,
             here: AtomicBool::new(false),
             ready: AtomicBool::new(false),
@@ -89,12 +91,19 @@ impl Together {
     /// One of them has not come in time.
     pub fn call_off_late(&self) {
         self.call_off(|| {
-            let late = self
-                .participants
-                .iter()
-                .filter(|it| !it.ready.load(Ordering::Acquire));
-            let late: Vec<_> = late.map(|it| it.words()).collect();
-            late.join(", ")
+            let is_here = |it: &&Participant| it.here.load(Ordering::Acquire);
+            let is_ready = |it: &&Participant| it.ready.load(Ordering::Acquire);
+            let all = || self.participants.iter();
+            // As long as somebody has not come, nobody else could do anything.
+            let late: Vec<_> = match all().all(|it| is_here(&it)) {
+                true => all().filter(|it| !is_ready(it)).collect(),
+                false => all().filter(|it| !is_here(it)).collect(),
+            };
+            let late: Vec<_> = late.into_iter().map(Participant::words).collect();
+            match late.is_empty() {
+                true => format!("the last of them was not ready {WITHIN}"),
+                false => late.join(", "),
+            }
         });
     }
 
@@ -148,11 +157,10 @@ impl Together {
     {
         let own = &self.participants[at];
         let gate = Arc::clone(&executor.replication().gate);
-        let fresh_until = gate
-            .is_primary()
-            .then(|| own.mailbox.own_life().fresh_until);
-        let until = self.until(at, executor.next_at(), fresh_until, Clock.now());
+        // Before the role is asked for: one that changes from here on ends the wait.
         let begun = Situation::of(&gate, &own.mailbox);
+        let fresh_until = fresh_until(&gate, &own.mailbox);
+        let until = self.until(at, executor.next_at(), fresh_until, Clock.now());
         let moved = || Situation::of(&gate, &own.mailbox) != begun;
         if !self.rendezvous.arrive() {
             return false;
@@ -204,7 +212,8 @@ impl Together {
     }
 
     /// Until when number `at` stands still, whose next cycle is due at `next_at`. As primary its newest state is fresh at the backup
-    /// until `fresh_until`: one more must get there before, and the backup must have the time to take over.
+    /// until `fresh_until`: one more must be made, as the last one was, and get there before, and the backup must have the time to
+    /// take over.
     fn until(
         &self,
         at: usize,
@@ -223,19 +232,36 @@ impl Together {
         // The others' cycles, and the longest time that a state takes to be converted.
         let enough = now + enough + longest;
         match fresh_until {
-            Some(fresh) => enough.min(next_at.max(fresh.before(own.deadline + self.failover))),
+            Some(fresh) => {
+                let made = fresh.before(own.expiry);
+                let took = made.since(next_at.before(own.period));
+                let latest = fresh.before(took + own.deadline + self.failover);
+                enough.min(next_at.max(latest))
+            }
             None => enough,
         }
     }
 }
 
+/// Until when the backup can take over from what it has of an application; `None`: this node is not primary. Of a newest state that
+/// is not there nobody knows what is, and the executor waits for nobody.
+fn fresh_until(gate: &PublishedPermit, mailbox: &ApplicationMailbox) -> Option<Instant> {
+    let lacks_newest = gate.backup_expected() && !mailbox.newest_is_safe();
+    gate.is_primary().then(|| match lacks_newest {
+        true => Instant::ZERO,
+        false => mailbox.own_life().fresh_until,
+    })
+}
+
+/// What those who are late have missed.
+const WITHIN: &str = "within the time that states at the backup leave for it";
+
 impl Participant {
     fn words(&self) -> String {
-        let within = "within the time that states at the backup leave for it";
         match self.here.load(Ordering::Acquire) {
-            true => format!("'{}' has not taken over its state {within}", self.name),
+            true => format!("'{}' has not taken over its state {WITHIN}", self.name),
             false => format!(
-                "'{}' has not ended a cycle, with nothing of it on its way to the backup, {within}",
+                "'{}' has not ended a cycle, with nothing of it on its way to the backup, {WITHIN}",
                 self.name
             ),
         }

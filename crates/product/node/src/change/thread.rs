@@ -296,14 +296,11 @@ impl ChangeThread {
                 self.changer.stopped();
             }
             Step::Tune(place, settings) => {
-                let tuned = self.tune(Attempt::first(vec![(place, *settings)]));
+                let tuned = self.tune(Attempt::first(vec![(place, *settings)]), true);
                 self.changer.tuned(tuned, Clock.now());
             }
             Step::TuneTogether { all, last } => {
-                let tuned = match last {
-                    true => self.tune(Attempt::first(all)),
-                    false => self.tools.running.tune_together(&all),
-                };
+                let tuned = self.tune(Attempt::first(all), last);
                 self.changer.tuned(tuned, Clock.now());
             }
             Step::Start(newcomer) => self.start_newcomer(*newcomer),
@@ -313,17 +310,14 @@ impl ChangeThread {
         true
     }
 
-    /// Where they do not change, status says so, and it is tried again.
-    fn tune(&mut self, attempt: Attempt) -> Result<(), String> {
+    /// Where they do not change and it was the `last` attempt that the change makes, status says so, and it is tried again.
+    fn tune(&mut self, attempt: Attempt, last: bool) -> Result<(), String> {
         let running = &mut self.tools.running;
         let tuned = match &attempt.all[..] {
-            [(place, settings)] => running.tune(*place, settings),
+            [(place, settings)] if last => running.tune(*place, settings),
             all => running.tune_together(all),
         };
-        match &tuned {
-            Ok(()) => attempt.all.iter().for_each(|it| self.unmade.forget(it.0)),
-            Err(error) => self.unmade.note(attempt, error, Clock.now()),
-        }
+        self.unmade.conclude(attempt, &tuned, last, Clock.now());
         if let Ok(mut directory) = self.tools.directory.lock() {
             directory.unmade = self.unmade.told();
         }
@@ -342,7 +336,7 @@ impl ChangeThread {
         } else {
             "go on"
         };
-        if self.tune(attempt).is_ok() {
+        if self.tune(attempt, true).is_ok() {
             self.tell(&format!("{names} {go_on} as the configuration says"));
         }
     }

@@ -62,8 +62,25 @@ impl Unmade {
         self.0.retain(|one| !one.attempt.all.is_empty());
     }
 
+    /// The applications of `attempt` have taken their settings, or have not. It is tried again only if it was the `last` attempt that
+    /// whoever asked for it makes.
+    pub fn conclude(
+        &mut self,
+        attempt: Attempt,
+        tuned: &Result<(), String>,
+        last: bool,
+        now: Instant,
+    ) {
+        match tuned {
+            // Whatever else they were to take before is of an earlier configuration.
+            Ok(()) => attempt.all.iter().for_each(|it| self.forget(it.0)),
+            Err(error) if last => self.note(attempt, error, now),
+            Err(_) => {}
+        }
+    }
+
     /// The applications of `attempt` have not taken their settings, by what `error` says: they are due again some time after `now`.
-    pub fn note(&mut self, mut attempt: Attempt, error: &str, now: Instant) {
+    fn note(&mut self, mut attempt: Attempt, error: &str, now: Instant) {
         attempt.all.iter().for_each(|it| self.forget(it.0));
         attempt.waited = attempt.wait();
         self.0.push(One {
@@ -125,6 +142,20 @@ mod tests {
     fn one_is_tried_each_second_and_several_less_and_less_often() {
         assert_eq!(waits(&[3], 4), [1; 4]);
         assert_eq!(waits(&[3, 5], 9), [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+    }
+
+    /// a backup that has changed before it says so does not go back to what a change before has left undone.
+    #[test]
+    fn who_has_taken_later_settings_is_not_asked_for_earlier_ones() {
+        let mut unmade = Unmade::default();
+        let failed = Err("why".to_owned());
+        unmade.conclude(attempt(&[3, 5]), &failed, true, Instant::ZERO);
+        assert_eq!(unmade.told().len(), 1);
+        unmade.conclude(attempt(&[3, 7]), &failed, false, Instant::ZERO);
+        assert_eq!(unmade.told().len(), 1, "whoever asked comes back to it");
+        unmade.conclude(attempt(&[3, 5]), &Ok(()), false, Instant::ZERO);
+        assert!(unmade.told().is_empty());
+        assert!(unmade.take_due(Instant::FAR_FUTURE).is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! [`parse`] is total over all inputs, and finds whatever was not written whole.
 
 use bumpless_base::Epoch;
-use bumpless_controller::retain::Record;
+use bumpless_controller::retain::{RECORD_MAX, Record};
 use bumpless_controller::state::Progress;
 use crc::{CRC_64_XZ, Crc, Table};
 
@@ -14,8 +14,6 @@ pub const VERSION: u16 = 2;
 const WITHOUT_RECORD: u16 = 1;
 /// Bytes before the application's name.
 const FIXED: usize = 52;
-/// Most bytes of a record of retained variables that are expected.
-const RECORD_MAX: usize = 1 << 20;
 /// Bytes of the check sequence at the end.
 const CHECK: usize = 8;
 /// Longest name of an application (C-6).

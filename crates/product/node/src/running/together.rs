@@ -1,11 +1,12 @@
 //! Several applications that go on with other settings at one moment, or none of them does: the thread that asks for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bumpless_config as config;
 
-use super::{LOOK, Made, Running, TIMEOUT, not_here};
+use super::{LOOK, Made, Running, RunningApplication, TIMEOUT, not_here};
 use crate::applications::{Participant, Together};
 
 impl Running {
@@ -45,8 +46,9 @@ impl Running {
             }
         }
         together.begin();
-        let places: Vec<_> = asked.iter().map(|it| it.0).collect();
-        let result = self.await_all(&places, &together);
+        let places = asked.iter().map(|it| it.0);
+        let running: Vec<_> = places.filter_map(|at| self.threads.get(&at)).collect();
+        let result = await_all(&running, &together, &self.common.stop);
         if together.is_off() {
             return Err(together.why_not());
         }
@@ -70,42 +72,71 @@ impl Running {
         let participant = |(place, settings): &(usize, config::Application)| {
             let running = self.threads.get(place).ok_or_else(|| not_here(settings))?;
             let before = &running.version.settings;
-            let times = (before.period, before.deadline);
+            let times = (before.period, before.deadline, before.expiry);
             let mailbox = Arc::clone(&running.mailbox);
             Ok(Participant::new(settings.name.clone(), times, mailbox))
         };
         let participants: Result<_, String> = all.iter().map(participant).collect();
         Ok(Together::new(participants?, self.common.failover))
     }
+}
 
-    /// Waits until all have answered. One that does not come in time has all go on as they were. Returns what is wrong with one that
-    /// has changed.
-    fn await_all(&self, places: &[usize], together: &Together) -> Result<(), String> {
-        let all = || places.iter().filter_map(|place| self.threads.get(place));
-        let settings = all().map(|running| &running.version.settings);
-        let longest = settings.map(|it| it.period * 2 + it.deadline).max();
-        // Those with shorter periods are called when those with longer ones stand still.
-        let wait = longest.unwrap_or_default().to_std() * 2 + TIMEOUT;
-        let (begun, mut left) = (Instant::now(), all().collect::<Vec<_>>());
-        let mut result = Ok(());
-        while !left.is_empty() {
-            left.retain(|running| match running.tuning.answer() {
-                Some(answer) => {
-                    if answer.is_err() {
-                        result = answer;
-                    }
-                    false
+/// Waits until all have answered. One that does not come in time has all go on as they were, and so has the end of the node. Returns
+/// what is wrong with one that has changed.
+fn await_all(
+    all: &[&RunningApplication],
+    together: &Together,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let settings = all.iter().map(|running| &running.version.settings);
+    let longest = settings.map(|it| it.period * 2 + it.deadline).max();
+    // Those with shorter periods are called when those with longer ones stand still.
+    let wait = longest.unwrap_or_default().to_std() * 2 + TIMEOUT;
+    let (begun, mut left) = (Instant::now(), all.to_vec());
+    let mut result = Ok(());
+    while !left.is_empty() {
+        left.retain(|running| match running.tuning.answer() {
+            Some(answer) => {
+                if answer.is_err() {
+                    result = answer;
                 }
-                None => true,
-            });
-            if begun.elapsed() > wait && !together.is_off() {
-                together.call_off_late();
+                false
             }
-            if begun.elapsed() > wait * 2 {
-                break;
-            }
-            std::thread::sleep(LOOK);
+            None => true,
+        });
+        if stop.load(Ordering::Acquire) {
+            together.call_off(|| "this node ends".into());
+            break;
         }
-        result
+        if begun.elapsed() > wait && !together.is_off() {
+            together.call_off_late();
+        }
+        if begun.elapsed() > wait * 2 {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::Duration;
+
+    use super::*;
+    use crate::running::tests::silent;
+
+    /// The end of a node does not wait for executors that do not come.
+    #[test]
+    fn nobody_waits_for_all_where_the_node_ends() {
+        let running = silent();
+        let times = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        let mailbox = Arc::clone(&running.mailbox);
+        let participant = Participant::new("it".into(), times, mailbox);
+        let together = Together::new(vec![participant], Duration::ZERO);
+        let stop = AtomicBool::new(true);
+        assert_eq!(await_all(&[&running], &together, &stop), Ok(()));
+        assert_eq!(together.why_not(), "this node ends");
+        running.end();
     }
 }

@@ -1,18 +1,24 @@
 //! Retained variables (H-31): named in `io.toml`, known from what MATIEC lists in `VARIABLES.csv` or STruC++ in its header,
 //! told by a table in the executable (H-32).
 
+mod declared;
 mod executable;
+mod table;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use super::elementary::size;
+use super::elementary::value;
+use super::variables::StateVariable;
 use super::{BuildFault, located, strucpp};
-use executable::{MARK, MOST, NAME, VERSION};
+use crate::sidecar::HEAD;
+use bumpless_controller::retain::{RECORD_MAX, Retained};
+use declared::Declared;
+use executable::{MOST, NAME, OF};
 
 pub use executable::{Damaged, retained};
+pub(super) use table::table;
 
 const VARIABLES: &str = "VARIABLES.csv";
 
@@ -23,8 +29,6 @@ pub struct Variable {
     pub name: String,
     /// Its type in IEC 61131-3.
     pub of: String,
-    /// Bytes of its value.
-    pub len: u32,
     place: Place,
 }
 
@@ -50,6 +54,8 @@ struct Listed {
     programs: BTreeMap<String, String>,
     /// By name: class, path in C, type.
     variables: BTreeMap<String, (String, String, String)>,
+    /// What the headers say besides.
+    declared: Declared,
 }
 
 impl Listed {
@@ -77,7 +83,8 @@ impl Listed {
 
     fn find(&self, name: &str) -> Result<Variable, String> {
         let Some((class, path, of)) = self.variables.get(name) else {
-            return Err(format!("is not in {VARIABLES}; {}", self.remedy(name)));
+            let array = self.array(name);
+            return array.ok_or_else(|| format!("is not in {VARIABLES}; {}", self.remedy(name)))?;
         };
         let located = "has an address, and lies where inputs and outputs do: copy it to a variable without AT, and retain that";
         match class.as_str() {
@@ -97,12 +104,35 @@ impl Listed {
                 ));
             }
         }
-        let len = size(of).ok_or_else(|| {
-            format!(
-                "has the type {of}, which cannot be retained: only elementary numbers, bits, times and dates can; name its \
-                 elements one by one as variables of their own"
-            )
-        })?;
+        self.variable(name, path, of)
+    }
+
+    /// An array, which the headers declare and the list does not have; `None`: they do not either.
+    fn array(&self, name: &str) -> Option<Result<Variable, String>> {
+        let (symbol, member) = in_c(name);
+        let of = match member.is_empty() {
+            true => self.declared.global(&symbol)?,
+            false => {
+                let program = self.programs.get(&symbol)?;
+                self.declared.member(program, &member)?
+            }
+        };
+        Some(self.variable(name, name, &of))
+    }
+
+    /// The variable `name` of this type, which MATIEC knows by `path`.
+    fn variable(&self, name: &str, path: &str, of: &str) -> Result<Variable, String> {
+        if value(of).is_none() {
+            return Err(format!(
+                "has the type {of}, which cannot be retained: only elementary numbers, bits, times, dates and strings can, and \
+                 arrays of them; name the parts of a structure one by one as variables of their own"
+            ));
+        }
+        if of.len() > OF {
+            return Err(format!(
+                "has the type {of}, whose name is longer than {OF} bytes: give the array fewer dimensions"
+            ));
+        }
         let (symbol, member) = in_c(path);
         let is_c =
             |it: &str| !it.is_empty() && it.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
@@ -128,8 +158,7 @@ impl Listed {
         };
         Ok(Variable {
             name: name.into(),
-            of: of.clone(),
-            len,
+            of: of.into(),
             place,
         })
     }
@@ -187,16 +216,10 @@ pub(super) fn find(
             let strucpp::Variable {
                 name,
                 of,
-                len,
                 expression,
             } = it.variable(name)?;
             let place = Place::Strucpp(expression);
-            Ok(Variable {
-                name,
-                of,
-                len,
-                place,
-            })
+            Ok(Variable { name, of, place })
         }),
         None => {
             let listed = listed(project, &place)?;
@@ -214,7 +237,11 @@ fn listed(project: &Path, place: &str) -> Result<Listed, BuildFault> {
             path.display()
         ))
     })?;
-    Ok(Listed::parse(&text))
+    let declared = Declared::of(project);
+    Ok(Listed {
+        declared,
+        ..Listed::parse(&text)
+    })
 }
 
 fn found(
@@ -253,99 +280,44 @@ fn found(
 pub(super) const OTHER: &str = "the variables in \"retain\" of io.toml are not what VARIABLES.csv or generated.hpp says of them; generate the \
      project's code again, with both";
 
-/// The rows of the table in C and C++.
-const ROWS: &str = "#include <stdint.h>
-struct bumpless_retained {
-	const volatile void *address;
-	uint32_t length;
-	char of[16], name[116];
-};
-";
-
-/// The table: file and text. The compiler checks that each variable has its type's length.
-pub(super) fn table(
-    variables: &[Variable],
-    strucpp: Option<&strucpp::Project>,
-) -> (&'static str, String) {
-    let mut text = String::from(ROWS);
-    match strucpp {
-        Some(it) => text.push_str(&it.declaration()),
-        None => text.push_str(&declarations(variables)),
-    }
-    let mut rows = String::new();
-    for Variable {
-        name,
-        of,
-        len,
-        place,
-    } in variables
-    {
-        let (address, check) = match place {
-            // The value is the first thing in a global variable.
-            Place::Global(symbol) => (symbol.clone(), String::new()),
-            Place::Program { symbol, member, .. } => {
-                let value = format!("{symbol}.{member}.value");
-                let check =
-                    format!("_Static_assert(sizeof {value} == {len}, \"{name} is no {of}\");");
-                (format!("&{value}"), check)
-            }
-            Place::Strucpp(expression) => (
-                format!("&{expression}"),
-                strucpp::is_value(expression, *len, name),
-            ),
+/// Whether what is linked can be kept: each retained variable lies in one of `variables`, of which there are none where they cannot
+/// all be told, and a file of a state has room for all of them (K-15).
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn judge(executable: &Path, variables: &[StateVariable]) -> Result<(), BuildFault> {
+    let binary = fs::read(executable).map_err(|error| {
+        BuildFault::one(format!("{} cannot be read: {error}", executable.display()))
+    })?;
+    let linked = retained(&binary).map_err(|damaged| BuildFault::one(damaged.to_string()))?;
+    let elsewhere = |it: &&Retained| {
+        let within = |variable: &StateVariable| {
+            let from = HEAD + variable.offset as usize;
+            from <= it.offset && it.offset + it.len <= from + variable.len as usize
         };
-        let _ = writeln!(text, "{check}");
-        let (of, name) = (characters(of.as_bytes()), characters(name.as_bytes()));
-        let _ = writeln!(rows, "\t\t{{{address}, {len}, {of}, {name}}},");
-    }
-    let _ = write!(
-        text,
-        "extern const struct bumpless_retain_table {{\n\tunsigned char mark[16];\n\tuint32_t version, count;\n\
-         \tstruct bumpless_retained of[{}];\n}} bumpless_retain;\n\
-         const struct bumpless_retain_table bumpless_retain = {{\n\t{}, {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
-        variables.len().max(1),
-        MARK.map(|byte| format!("'{}'", char::from(byte)))
-            .join(", "),
-        variables.len(),
-    );
-    let name = if strucpp.is_some() {
-        "retained.cpp"
-    } else {
-        "retained.c"
+        !variables.is_empty() && !variables.iter().any(within)
     };
-    (name, text)
+    if let Some(it) = linked.iter().find(elsewhere) {
+        return Err(BuildFault::one(format!(
+            "{OTHER}: {} is no {}",
+            it.name, it.of
+        )));
+    }
+    has_room(&linked)
 }
 
-/// A text without the zero at its end, for which C++ wants room.
-fn characters(text: &[u8]) -> String {
-    let each: Vec<_> = text
-        .iter()
-        .map(|&byte| format!("'{}'", char::from(byte)))
-        .collect();
-    format!("{{{}}}", each.join(", "))
-}
-
-/// What MATIEC's code has of them.
-fn declarations(variables: &[Variable]) -> String {
-    let mut text = String::new();
-    let mut declared = BTreeMap::new();
-    for it in variables {
-        match &it.place {
-            Place::Global(symbol) => declared.insert(symbol, None),
-            Place::Program { of, symbol, .. } => declared.insert(symbol, Some(of)),
-            Place::Strucpp(_) => None,
-        };
+fn has_room(linked: &[Retained]) -> Result<(), BuildFault> {
+    let len: usize = linked.iter().map(Retained::entry_len).sum();
+    if len <= RECORD_MAX {
+        return Ok(());
     }
-    if declared.values().any(Option::is_some) {
-        text.push_str("#include \"POUS.h\"\n");
-    }
-    for (symbol, program) in declared {
-        let _ = match program {
-            Some(program) => writeln!(text, "extern {program} {symbol};"),
-            None => writeln!(text, "extern char {symbol}[];"),
-        };
-    }
-    text
+    let largest = linked.iter().max_by_key(|it| it.len);
+    let largest = largest.map(|it| format!("; {} has {} bytes", it.name, it.len));
+    Err(BuildFault::one(format!(
+        "\"retain\" of io.toml names variables of {len} bytes with their names, and {RECORD_MAX} are the most that are kept: retain \
+         fewer, or shorter arrays{}",
+        largest.unwrap_or_default()
+    )))
 }
 
 #[cfg(test)]

@@ -189,16 +189,15 @@ impl Project {
             "TIME" | "DATE" | "TOD" | "DT" => format!("L{of}"),
             other => other.to_owned(),
         };
-        let len = elementary::size(&of).ok_or_else(|| {
-            format!(
+        if elementary::size(&of).is_none() {
+            return Err(format!(
                 "has the type {of}, which cannot be retained: only elementary numbers, bits, times and dates can; name its \
                  elements one by one as variables of their own"
-            )
-        })?;
+            ));
+        }
         Ok(Variable {
             name: name.clone(),
             of,
-            len,
             expression,
         })
     }
@@ -290,7 +289,7 @@ impl Project {
 
 /// What the compiler checks of a retained variable: it is as long as its type, and begins with its first member, which is its
 /// value in the known versions.
-pub(super) fn is_value(expression: &str, len: u32, name: &str) -> String {
+pub(super) fn is_value(expression: &str, len: &str, name: &str) -> String {
     let of = format!("decltype({expression})");
     format!(
         "static_assert(std::is_standard_layout<{of}>::value && sizeof({of}::value_type) == {len}, \"{name} is another\");"
@@ -346,8 +345,6 @@ pub(super) struct Variable {
     pub name: String,
     /// Its type in IEC 61131-3.
     pub of: String,
-    /// Bytes of its value.
-    pub len: u32,
     /// What names it in C++.
     pub expression: String,
 }

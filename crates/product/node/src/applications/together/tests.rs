@@ -1,3 +1,6 @@
+use bumpless_base::Role;
+use bumpless_mailbox::StateLife;
+
 use super::*;
 
 const fn ms(ms: u64) -> Duration {
@@ -8,10 +11,10 @@ fn at(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
 }
 
-/// Applications with these periods, ms, whose deadlines are half of them.
+/// Applications with these periods, ms, whose deadlines are half of them, and whose states expire after three.
 fn together(periods: &[u64]) -> Together {
     let participant = |period: &u64| {
-        let times = (ms(*period), ms(period / 2));
+        let times = (ms(*period), ms(period / 2), ms(period * 3));
         Participant::new(format!("of {period}"), times, Arc::default())
     };
     Together::new(periods.iter().map(participant).collect(), ms(26))
@@ -70,6 +73,9 @@ fn a_primary_goes_on_while_its_backup_can_take_over_from_its_next_state() {
         "until its next cycle it does no harm"
     );
     assert_eq!(until(900, 40), at(10 + 5 + 100));
+    // It was published 10 ms after the cycle had begun, and the next one will be.
+    let later = together.until(0, at(140), Some(at(350)), at(200));
+    assert_eq!(later, at(350 - 50 - 26 - 10));
 }
 
 #[test]
@@ -91,6 +97,60 @@ fn who_waits_goes_on_when_something_moves_and_when_the_time_is_over() {
             false => assert!(why.contains("'of 10' has not ended a cycle"), "{why}"),
         }
     }
+}
+
+/// who stands still and waits for another one is not to blame.
+#[test]
+fn only_who_did_not_come_is_named() {
+    let together = together(&[100, 50, 10]);
+    for participant in &together.participants[..2] {
+        participant.here.store(true, Ordering::Release);
+    }
+    together.call_off_late();
+    let why = together.why_not();
+    assert!(why.starts_with("'of 10' has not ended a cycle"), "{why}");
+    for name in ["'of 100'", "'of 50'"] {
+        assert!(!why.contains(name), "{name}: {why}");
+    }
+}
+
+#[test]
+fn of_those_who_stand_still_only_who_is_not_ready_is_named() {
+    for ready in [1, 2] {
+        let together = together(&[100, 10]);
+        for participant in &together.participants {
+            participant.here.store(true, Ordering::Release);
+        }
+        for participant in &together.participants[..ready] {
+            participant.ready.store(true, Ordering::Release);
+        }
+        together.call_off_late();
+        let why = together.why_not();
+        let expected = match ready {
+            1 => "'of 10' has not taken over its state within",
+            _ => "the last of them was not ready within",
+        };
+        assert!(why.starts_with(expected), "{why}");
+    }
+}
+
+/// what the backup lacks nobody can take over from.
+#[test]
+fn a_primary_whose_newest_state_is_not_at_the_backup_waits_for_nobody() {
+    let gate = PublishedPermit::default();
+    let mailbox = ApplicationMailbox::default();
+    let expects = |backup| gate.publish(None, backup, false);
+    expects(true);
+    mailbox.note_published(0, StateLife::until(at(90)));
+    assert_eq!(fresh_until(&gate, &mailbox), None, "it is no primary");
+    gate.set_role(Role::Primary, at(1));
+    mailbox.settle(0, false);
+    assert_eq!(fresh_until(&gate, &mailbox), Some(Instant::ZERO));
+    expects(false);
+    assert_eq!(fresh_until(&gate, &mailbox), Some(at(90)), "there is none");
+    expects(true);
+    mailbox.settle(0, true);
+    assert_eq!(fresh_until(&gate, &mailbox), Some(at(90)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bumpless_controller::retain::Retained;
 
-use crate::plc::elementary::size;
+use crate::plc::elementary::value;
 use crate::plc::tools::STATE_ADDRESS;
 use crate::sidecar::HEAD;
 
@@ -12,7 +12,8 @@ pub(super) const MARK: &[u8; 16] = b"BUMPLESSRETAINED";
 pub(super) const VERSION: u32 = 1;
 /// Bytes of one of its rows: address, length, type, name.
 const ROW: usize = 8 + 4 + OF + NAME;
-const OF: usize = 16;
+/// Longest name of a type, bytes.
+pub(super) const OF: usize = 16;
 /// Longest name, bytes.
 pub(super) const NAME: usize = 116;
 /// Most variables: a table that is believed has no more.
@@ -69,7 +70,7 @@ fn row(row: &[u8]) -> Option<Retained> {
     let offset = offset.checked_add(HEAD as u64)?;
     let len = u32::from_le_bytes(*len);
     let of = text(of)?;
-    (size(&of) == Some(len)).then_some(())?;
+    value(&of)?.has(len).then_some(())?;
     Some(Retained {
         name: text(name)?,
         of,
@@ -123,6 +124,13 @@ mod tests {
         assert_eq!(retained(&compiled(&[COUNT])), Ok(vec![expected]));
         assert_eq!(retained(&compiled(&[])), Ok(vec![]));
         assert_eq!(retained(b"of an older build"), Ok(vec![]));
+        let more = [
+            (STATE_ADDRESS, 127, "STRING", "LABEL"),
+            (STATE_ADDRESS + 128, 24, "INT[3][4]", "TABLE"),
+        ];
+        let read = retained(&compiled(&more)).unwrap();
+        let lens = read.iter().map(|it| (&*it.of, it.len));
+        assert!(lens.eq([("STRING", 127), ("INT[3][4]", 24)]), "{read:?}");
         let longest = "N".repeat(NAME);
         let read = retained(&compiled(&[(STATE_ADDRESS, 16, "TIME", &longest)])).unwrap();
         assert_eq!(read[0].name, longest);
@@ -136,6 +144,9 @@ mod tests {
             (STATE_ADDRESS, u32::MAX, "INT", "COUNT"),
             (STATE_ADDRESS, 2, "WIDE", "COUNT"),
             (STATE_ADDRESS, 2, "INT", ""),
+            (STATE_ADDRESS, 1, "STRING", "LABEL"),
+            (STATE_ADDRESS, 24, "INT[3][5]", "TABLE"),
+            (STATE_ADDRESS, 24, "INT[3", "TABLE"),
         ];
         for row in wrong {
             assert_eq!(retained(&compiled(&[row])), Err(Damaged), "{row:?}");

@@ -144,10 +144,10 @@ fn retained_variables_are_found_in_structures_in_any_letter_case() {
         .replace("inline GlobalVar", "inline IEC_DINT PLAIN{};\ninline GlobalVar");
     let project = Project::parse(&text, "H").unwrap();
     let found = project.variable("Inst0.b1.P.A").unwrap();
-    let expected = ("INST0.B1.P.A", "bumpless_configuration.INST0.B1.P.A", 2);
-    assert_eq!((&*found.name, &*found.expression, found.len), expected);
+    let expected = ("INST0.B1.P.A", "bumpless_configuration.INST0.B1.P.A", "INT");
+    assert_eq!((&*found.name, &*found.expression, &*found.of), expected);
     let found = project.variable("PLAIN").unwrap();
-    assert_eq!((&*found.expression, found.len), ("strucpp::PLAIN", 4));
+    assert_eq!((&*found.expression, &*found.of), ("strucpp::PLAIN", "DINT"));
     let refused = project.variable("INST0.MANY").unwrap_err();
     assert!(
         refused.contains("Array1D<IEC_INT, 1, 5>, which cannot"),
