@@ -50,8 +50,9 @@ fn call(order: &Call) -> anyhow::Result<()> {
             Err(RecvTimeoutError::Disconnected) => thread::sleep(most),
         }
     }
-    talk.tell(None);
+    // Whoever reads what is told ends this program.
     end::abort();
+    talk.tell(None);
     Ok(())
 }
 
