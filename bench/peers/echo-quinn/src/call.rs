@@ -1,5 +1,6 @@
 //! The client.
 
+use std::mem;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,14 @@ use crate::serve::transport;
 /// An answer, and when it was whole.
 type Answer = ([u8; MESSAGE], u64);
 
-/// A connection with a stream. All of it is kept for as long as it is used.
+/// How long the end of all connections may take.
+const LEAVING: Duration = Duration::from_millis(200);
+
+/// A connection with a stream.
 struct Way {
     send: SendStream,
-    _connection: Connection,
-    _endpoint: Endpoint,
+    connection: Connection,
+    endpoint: Endpoint,
 }
 
 /// Sends all messages, and tells what came of them.
@@ -32,6 +36,7 @@ pub async fn call(call: &Call) -> anyhow::Result<()> {
     let first = way(&config, (call.from, call.to, call.port), &heard);
     let first = tokio::time::timeout(ESTABLISHED, first).await;
     let mut way_now = first.context("no connection within 5 s")??;
+    let mut left = Vec::new();
     let mut talk = Talk::begin(call);
     let mut switched = None;
     loop {
@@ -46,7 +51,9 @@ pub async fn call(call: &Call) -> anyhow::Result<()> {
         if late.is_some_and(|late| late <= at) {
             switched = Some(at);
             let backup = (call.backup_from, call.backup_to, call.port);
-            way_now = way(&config, backup, &heard).await?;
+            let next = way(&config, backup, &heard).await?;
+            // Answers that come over it still count.
+            left.push(mem::replace(&mut way_now, next));
             for message in talk.unanswered() {
                 way_now.send.write_all(&message).await?;
             }
@@ -61,8 +68,21 @@ pub async fn call(call: &Call) -> anyhow::Result<()> {
             () = sleep(Duration::from_nanos(until.saturating_sub(at))) => {}
         }
     }
+    left.push(way_now);
+    // Before it tells everything: whoever hears that ends this process.
+    let _ = tokio::time::timeout(LEAVING, leave(&left)).await;
     talk.tell(switched);
     Ok(())
+}
+
+/// Ends connections, so that the server has none that are idle.
+async fn leave(ways: &[Way]) {
+    for way in ways {
+        way.connection.close(0u32.into(), b"");
+    }
+    for way in ways {
+        way.endpoint.wait_idle().await;
+    }
 }
 
 /// A connection and its stream; what was agreed on with an earlier one makes it carry messages at once.
@@ -82,8 +102,8 @@ async fn way(
     tokio::spawn(hear(receive, heard.clone()));
     Ok(Way {
         send,
-        _connection: connection,
-        _endpoint: endpoint,
+        connection,
+        endpoint,
     })
 }
 

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Sends all messages, and tells what came of them.
 pub fn call(call: &Call) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&[call.from, call.backup_from], 0)?;
-    let mut driver = Driver::new(&sockets)?;
+    let mut driver = Driver::new(&sockets)?.with_dead_paths();
     let remote = [call.to, call.backup_to].map(|address| SocketAddr::from((address, call.port)));
     let paths: Vec<_> = sockets.addresses().into_iter().zip(remote).collect();
     let shared = Rc::new(RefCell::new(Shared::default()));
@@ -59,8 +59,10 @@ pub fn call(call: &Call) -> anyhow::Result<()> {
         driver.turn(&mut endpoint, most)?;
         endpoint.process_connections()?;
     }
+    // Before it tells everything: whoever hears that ends this process.
+    let left = leave(&mut endpoint, &mut driver, place);
     talk.tell(None);
-    leave(&mut endpoint, &mut driver, place)
+    left
 }
 
 /// Ends the connection, so that the server has none that it sends to in vain.

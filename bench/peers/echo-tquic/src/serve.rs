@@ -15,7 +15,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Listens at both addresses, says so, and serves for ever.
 pub fn serve(serve: &Serve) -> anyhow::Result<()> {
     let sockets = Sockets::bind(&[serve.address, serve.backup], serve.port)?;
-    let mut driver = Driver::new(&sockets)?;
+    let mut driver = Driver::new(&sockets)?.with_dead_paths();
     let echo = Box::new(Echo::default());
     let mut endpoint = Endpoint::new(Box::new(config(true)?), true, echo, sockets);
     peer_echo::say_listening();

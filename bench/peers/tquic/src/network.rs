@@ -15,7 +15,7 @@ use tquic::{Endpoint, PacketInfo, PacketSendHandler};
 const SOCKET_BUFFER: usize = 2 * 1024 * 1024;
 const LARGEST_DATAGRAM: usize = 65_535;
 const EVENTS: usize = 64;
-/// How long a timer is left alone that is due at once again, with nothing that has come.
+/// How long a timer on a dead path is left alone.
 const AGAIN: Duration = Duration::from_millis(1);
 /// The token of the waker; sockets have the tokens below.
 const WAKE: Token = Token(usize::MAX);
@@ -73,7 +73,9 @@ pub struct Driver {
     events: Events,
     sockets: Rc<Sockets>,
     datagram: Vec<u8>,
-    /// A timer was due in the last turn, and nothing came.
+    /// How long a timer is left alone after a turn in which one was due and nothing came.
+    again: Duration,
+    /// It was so in the last turn.
     has_fired: bool,
 }
 
@@ -93,8 +95,19 @@ impl Driver {
             events: Events::with_capacity(EVENTS),
             sockets: sockets.clone(),
             datagram: vec![0; LARGEST_DATAGRAM],
+            again: Duration::ZERO,
             has_fired: false,
         })
+    }
+
+    /// For whoever loses paths. tquic 1.6.0 may leave a timer due for as long as nothing comes on a path that is dead, which
+    /// takes a processor: such a timer is left alone for a millisecond. So is one of pacing, which is why it is not always so.
+    #[must_use]
+    pub fn with_dead_paths(self) -> Self {
+        Self {
+            again: AGAIN,
+            ..self
+        }
     }
 
     /// What ends a wait from another thread.
@@ -104,11 +117,9 @@ impl Driver {
 
     /// Waits for datagrams, a timer, or the waker, but not longer than `most`, and gives the endpoint what came.
     pub fn turn(&mut self, endpoint: &mut Endpoint, most: Duration) -> anyhow::Result<()> {
-        // tquic 1.6.0 may leave a timer due for as long as nothing comes, on a path that is dead: without a pause that takes a processor.
-        let least = if self.has_fired {
-            AGAIN
-        } else {
-            Duration::ZERO
+        let least = match self.has_fired {
+            true => self.again,
+            false => Duration::ZERO,
         };
         let wait = endpoint
             .timeout()

@@ -4,6 +4,7 @@ mod capture;
 mod impair;
 mod impairment;
 mod kept;
+mod links;
 mod network;
 mod programs;
 mod script;
@@ -47,9 +48,9 @@ enum Action {
     Status(network::Status),
     Exec(network::Exec),
     /// Make links carry nothing, without telling anybody: interfaces stay up, and routes stay
-    Cut(network::Links),
+    Cut(links::Links),
     /// Make links carry everything again
-    Heal(network::Links),
+    Heal(links::Links),
     Impair(impair::Impair),
     Script(script::Script),
     Capture(capture::Capture),

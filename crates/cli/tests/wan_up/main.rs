@@ -4,7 +4,9 @@
 mod support;
 
 mod capture;
+mod changing;
 mod impaired;
+mod lacking;
 
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -12,7 +14,14 @@ use std::time::Duration;
 
 use bumpless_testing::{need_namespaces, need_program};
 use capture::a_capture_has_what_passes_and_is_whole_however_it_ends;
+use changing::{
+    an_impairment_that_is_refused_at_one_link_changes_none,
+    commands_that_change_links_wait_for_each_other, impairments_by_script_end_as_it_was_before,
+    links_of_one_router_are_impaired_by_commands_of_their_own,
+    what_is_cut_carries_nothing_while_it_is_impaired_otherwise,
+};
 use impaired::an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed;
+use lacking::without_tables_a_network_comes_up_and_has_rates_and_no_losses;
 use serde_json::Value;
 use support::process::BUMPLESS;
 use support::wan::{is_gone, name, no_file_is_left, said, send, signal, until, wan};
@@ -338,6 +347,12 @@ bumpless_testing::tests!(
     a_network_carries_packets_is_cut_and_healed_and_goes,
     outages_by_script_are_made_and_end_and_an_interrupted_one_heals,
     an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed,
+    commands_that_change_links_wait_for_each_other,
+    links_of_one_router_are_impaired_by_commands_of_their_own,
+    what_is_cut_carries_nothing_while_it_is_impaired_otherwise,
+    an_impairment_that_is_refused_at_one_link_changes_none,
+    impairments_by_script_end_as_it_was_before,
+    without_tables_a_network_comes_up_and_has_rates_and_no_losses,
     addresses_of_version_6_are_reached_too,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
     a_capture_has_what_passes_and_is_whole_however_it_ends,

@@ -80,18 +80,16 @@ impl Netlink {
         let mut buffer = vec![0; ANSWER_MAX];
         while let Some(answers) = self.receive(&mut buffer)? {
             for (_, body) in message::messages(answers).filter(|(kind, _)| *kind == ERROR) {
-                let code = body
-                    .first_chunk()
-                    .map_or(0, |code| i32::from_ne_bytes(*code));
-                if code != 0 && first.is_ok() {
-                    first = Err(io::Error::from_raw_os_error(-code));
-                }
+                first = first.and(refusal(body));
             }
         }
         first
     }
 
     /// Sends a question and gives each part of the answer to `take`, until the end.
+    ///
+    /// # Errors
+    /// The kernel refuses the question.
     pub fn dump(&self, question: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
         self.send(question)?;
         let mut buffer = vec![0; ANSWER_MAX];
@@ -100,12 +98,23 @@ impl Netlink {
             for (kind, body) in message::messages(answers) {
                 match kind {
                     DONE => return Ok(()),
-                    ERROR => return Err(io::Error::other("the kernel refused the question")),
+                    ERROR => refusal(body)?,
                     _ => take(kind, body),
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// What an answer of the kind [`ERROR`] says; 0 is no error.
+fn refusal(body: &[u8]) -> io::Result<()> {
+    let code = body
+        .first_chunk()
+        .map_or(0, |code| i32::from_ne_bytes(*code));
+    match code {
+        0 => Ok(()),
+        _ => Err(io::Error::from_raw_os_error(code.saturating_neg())),
     }
 }
 

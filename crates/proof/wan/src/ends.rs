@@ -5,7 +5,7 @@ use crate::topology::Topology;
 /// The links that `what` means: `NODE`, all of that node, or `NODE:NODE`, all between the two.
 ///
 /// # Errors
-/// No node is called so, or no link is there.
+/// No node is called so, or it has no link, or no link is there.
 pub fn ends_of(topology: &Topology, what: &str) -> Result<Vec<usize>, String> {
     let find = |name: &str| {
         topology.find(name).ok_or_else(|| {
@@ -13,7 +13,12 @@ pub fn ends_of(topology: &Topology, what: &str) -> Result<Vec<usize>, String> {
         })
     };
     let Some((one, other)) = what.split_once(':') else {
-        return Ok(topology.links_at(find(what)?).to_vec());
+        return match topology.links_at(find(what)?) {
+            [] => Err(format!(
+                "no link is at {what}, the only node of the network"
+            )),
+            links => Ok(links.to_vec()),
+        };
     };
     let (one, other) = (find(one)?, find(other)?);
     let at = topology.links_at(one).iter().copied();

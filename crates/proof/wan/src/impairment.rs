@@ -20,14 +20,50 @@ impl Impairment {
         self == Self::default()
     }
 
+    /// What a link is like with both: the higher loss, and the lower rate.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let rates = [self.rate_mbit, other.rate_mbit].into_iter().flatten();
+        Self {
+            loss_millionths: self.loss_millionths.max(other.loss_millionths),
+            rate_mbit: rates.min(),
+        }
+    }
+
     /// The share of packets that is lost, percent.
     pub fn loss_percent(self) -> f64 {
         f64::from(self.loss_millionths) * 100.0 / WHOLE
     }
 }
 
-/// Millionths of a share in percent. `None`: it is not between 0.0001 and 100.
+/// What [`millionths`] takes.
+pub const LOSSES: &str = "0, or from 0.0001 to 100 in steps of 0.0001";
+
+/// Millionths of a share in percent. `None`: it is not one of [`LOSSES`].
 pub fn millionths(percent: f64) -> Option<u32> {
-    let is_share = (0.0001..=100.0).contains(&percent);
-    is_share.then(|| (percent / 100.0 * WHOLE).round() as u32)
+    let millionths = percent / 100.0 * WHOLE;
+    let whole = millionths.round();
+    // What is written in decimals is not quite that in binary.
+    let is_share = (0.0..=WHOLE).contains(&whole) && (millionths - whole).abs() < 1e-6;
+    is_share.then_some(whole as u32)
+}
+
+/// A loss and a rate as a file tells them, or everything that is wrong with them.
+pub fn told(loss_percent: Option<f64>, rate_mbit: Option<u32>) -> Result<Impairment, String> {
+    let loss_millionths = millionths(loss_percent.unwrap_or(0.0));
+    let is_rate = rate_mbit.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
+    let mut wrong = Vec::new();
+    if loss_millionths.is_none() {
+        wrong.push(format!("loss_percent is {LOSSES}"));
+    }
+    if !is_rate {
+        wrong.push(format!("rate_mbit is from 1 to {RATE_MAX}"));
+    }
+    match loss_millionths.filter(|_| is_rate) {
+        Some(loss_millionths) => Ok(Impairment {
+            loss_millionths,
+            rate_mbit,
+        }),
+        None => Err(wrong.join("; ")),
+    }
 }

@@ -9,7 +9,7 @@
 //! | `route` | ways with the fewest hops, and what a packet takes on one |
 //! | `address` | an address for each end of each link, from a pool |
 //! | `ends` | links as people name them |
-//! | `script` | outages by script: when which links carry nothing |
+//! | `script` | outages and impairments by script: when which links carry nothing, or less |
 //! | `picture` | a page that shows every node and finds it |
 //! | `emulation` | the network on this machine: namespaces, cables, routes, delays, outages |
 //! | `containerlab` | the same network for an engine of several machines |
@@ -29,7 +29,7 @@ mod topology;
 
 pub use ends::ends_of;
 pub use generate::generate;
-pub use impairment::{Impairment, RATE_MAX, millionths};
+pub use impairment::{Impairment, LOSSES, RATE_MAX, millionths};
 pub use script::{Script, Step};
 pub use shape::{MEASURED_ROUTER_US, Shape, ShapeFault};
 pub use topology::{Kind, Layer, Link, Node, NodeId, Topology, TopologyFault};

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::impairment::{self, Impairment, RATE_MAX};
+use crate::impairment::{self, Impairment};
 
 /// Schema of the file.
 const SCHEMA: &str = "bumpless.wan-topology/1";
@@ -172,31 +172,6 @@ struct ToldLink {
     rate_mbit: Option<u32>,
 }
 
-impl ToldLink {
-    /// What it is like, or everything that is wrong with that.
-    fn impairment(&self) -> Result<Impairment, String> {
-        let loss = self.loss_percent.filter(|loss| *loss != 0.0);
-        let loss_millionths = loss.map_or(Some(0), impairment::millionths);
-        let is_rate = self
-            .rate_mbit
-            .is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
-        let mut wrong = Vec::new();
-        if loss_millionths.is_none() {
-            wrong.push("loss_percent is 0, or from 0.0001 to 100".to_owned());
-        }
-        if !is_rate {
-            wrong.push(format!("rate_mbit is from 1 to {RATE_MAX}"));
-        }
-        match loss_millionths.filter(|_| is_rate) {
-            Some(loss_millionths) => Ok(Impairment {
-                loss_millionths,
-                rate_mbit: self.rate_mbit,
-            }),
-            None => Err(wrong.join("; ")),
-        }
-    }
-}
-
 impl Topology {
     /// A network of these nodes and links in which each router adds `router_us` microseconds to a packet.
     ///
@@ -272,7 +247,8 @@ impl Topology {
                 place
             };
             let ends = [end(&link.ends[0]), end(&link.ends[1])];
-            let impairment = link.impairment().unwrap_or_else(|why| {
+            let told = impairment::told(link.loss_percent, link.rate_mbit);
+            let impairment = told.unwrap_or_else(|why| {
                 faults.push(TopologyFault::Impairment(*index, why));
                 Impairment::default()
             });

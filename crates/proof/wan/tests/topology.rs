@@ -165,6 +165,17 @@ fn what_links_lose_and_carry_stands_in_the_file_and_is_judged() {
     let again = Topology::from_json(&read.to_json()).unwrap();
     assert_eq!(again, read);
     assert_eq!(impaired(r#""loss_percent": 0"#).unwrap(), topology);
+    for (told, millionths) in [
+        ("0.0001", 1),
+        ("0.0003", 3),
+        ("33.3333", 333_333),
+        ("100", 1_000_000),
+    ] {
+        let read = impaired(&format!(r#""loss_percent": {told}"#)).unwrap();
+        let mut losses = read.links().iter().map(|it| it.impairment.loss_millionths);
+        assert_eq!(losses.find(|it| *it > 0), Some(millionths));
+        assert_eq!(Topology::from_json(&read.to_json()).unwrap(), read);
+    }
     let addresses = Addresses::new(&read, Pool::V4).unwrap();
     assert_eq!(addresses, Addresses::new(&topology, Pool::V4).unwrap());
     let script = containerlab::delays(&read, "grid");
@@ -177,6 +188,7 @@ fn what_links_lose_and_carry_stands_in_the_file_and_is_judged() {
         r#""loss_percent": 100.1"#,
         r#""loss_percent": -1"#,
         r#""loss_percent": 0.00001"#,
+        r#""loss_percent": 0.00015"#,
         r#""rate_mbit": 0"#,
         r#""rate_mbit": 30001"#,
     ] {

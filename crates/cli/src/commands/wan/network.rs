@@ -1,4 +1,4 @@
-//! `bumpless wan up`, `down`, `status`, `exec`, `cut` and `heal`: the network on this machine.
+//! `bumpless wan up`, `down`, `status` and `exec`: the network on this machine.
 
 use std::env;
 use std::fs::File;
@@ -211,59 +211,6 @@ impl Exec {
             std::io::ErrorKind::NotFound => NOT_FOUND,
             _ => NOT_STARTED,
         }))
-    }
-}
-
-/// Links that are cut or healed.
-#[derive(Debug, Args)]
-pub struct Links {
-    #[command(flatten)]
-    name: Name,
-    /// A node, with all of its links, or a link as NODE:NODE
-    #[arg(required = true, value_name = "LINK-OR-NODE")]
-    what: Vec<String>,
-    /// Print the result as JSON (schema bumpless.wan-outage/1)
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl Links {
-    /// Makes them lose everything.
-    pub fn cut(self) -> Outcome {
-        self.change(true)
-    }
-
-    /// Makes them carry everything again.
-    pub fn heal(self) -> Outcome {
-        self.change(false)
-    }
-
-    fn change(self, cut: bool) -> Outcome {
-        let (running, topology) = self.name.running()?;
-        let mut links = Vec::new();
-        for what in &self.what {
-            links.extend(bumpless_wan::ends_of(&topology, what).map_err(Failure::usage)?);
-        }
-        let (changed, done) = if cut {
-            (emulation::cut(&running, &topology, &links), "cut")
-        } else {
-            (emulation::heal(&running, &topology, &links), "whole")
-        };
-        changed.map_err(|error| {
-            Failure::refused(format_args!("the kernel refuses: {error}; run as root"))
-        })?;
-        let names: Vec<_> = links.iter().map(|&link| named(&topology, link)).collect();
-        if self.json {
-            output::print_line(json!({
-                "schema": "bumpless.wan-outage/1",
-                "name": self.name.name,
-                "cut": cut,
-                "links": names,
-            }));
-        } else {
-            output::print_line(format_args!("{done}: {}", names.join(", ")));
-        }
-        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Packets that a network namespace loses at random as they come in: a table with a chain for each interface, whose name tells
+//! Packets that a network namespace loses at random as they come in: a table for each interface with a chain, whose name tells
 //! how many. Whoever has sent them learns nothing of it.
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::net::netlink;
 
 use super::batch::{
@@ -31,6 +32,35 @@ impl Loss {
         format!("{CHAIN}-{}-{}", self.interface, self.millionths)
     }
 
+    /// Messages by which the table `name` of one IP version says this, and nothing else.
+    fn in_table(self, messages: Message, name: &str, family: u8) -> Message {
+        let table =
+            |it: Message, kind, flags| it.begin(kind, flags).netfilter(family, 0).text(1, name);
+        // One that is not there cannot be removed.
+        let made = table(messages, NEW_TABLE, CREATE);
+        let removed = table(made, DELETE_TABLE, 0);
+        if self.millionths == 0 {
+            return removed;
+        }
+        let made = table(removed, NEW_TABLE, CREATE);
+        let chain = self.chain();
+        let made = table(made, NEW_CHAIN, CREATE)
+            .text(3, &chain)
+            .nested(4, |it| {
+                it.number(1, BEFORE_ROUTING).number(2, PRIORITY as u32)
+            })
+            .text(7, "filter");
+        table(made, NEW_RULE, CREATE | APPEND)
+            .text(2, &chain)
+            .nested(4, |it| {
+                Expressions(it)
+                    .coming_in_by(self.interface)
+                    .share(self.millionths, WHOLE)
+                    .drop()
+                    .0
+            })
+    }
+
     fn of_chain(name: &str) -> Option<Self> {
         let (interface, millionths) = name
             .strip_prefix(CHAIN)?
@@ -43,69 +73,61 @@ impl Loss {
     }
 }
 
-/// Loses these shares in the network namespace of the calling thread, by the table `name`, and no others: what the table
-/// said before ends. It stays with the namespace.
+/// Makes these interfaces lose these shares in the network namespace of the calling thread, whatever they lost before; a share of
+/// 0: nothing. Each has a table of its own, `prefix` and its number, so others stay as they are. It stays with the namespace.
+/// The kernel takes all of them or none.
 ///
 /// # Errors
 /// The kernel lacks nf_tables or its random numbers (nft_numgen), or the right to it (CAP_NET_ADMIN) is missing.
-pub fn lose_incoming(name: &str, losses: &[Loss]) -> io::Result<()> {
+pub fn lose_incoming(prefix: &str, losses: &[Loss]) -> io::Result<()> {
     let netlink = Netlink::open(Some(netlink::NETFILTER))?;
     let mut batch = begin();
-    for family in [IPV4, IPV6] {
-        let table =
-            |it: Message, kind, flags| it.begin(kind, flags).netfilter(family, 0).text(1, name);
-        // One that is not there cannot be removed.
-        batch = table(batch, NEW_TABLE, CREATE);
-        batch = table(batch, DELETE_TABLE, 0);
-        if losses.is_empty() {
-            continue;
-        }
-        batch = table(batch, NEW_TABLE, CREATE);
-        for loss in losses {
-            let chain = loss.chain();
-            batch = table(batch, NEW_CHAIN, CREATE)
-                .text(3, &chain)
-                .nested(4, |it| {
-                    it.number(1, BEFORE_ROUTING).number(2, PRIORITY as u32)
-                })
-                .text(7, "filter");
-            batch = table(batch, NEW_RULE, CREATE | APPEND)
-                .text(2, &chain)
-                .nested(4, |it| {
-                    Expressions(it)
-                        .coming_in_by(loss.interface)
-                        .share(loss.millionths, WHOLE)
-                        .drop()
-                        .0
-                });
+    for loss in losses {
+        let name = format!("{prefix}-{}", loss.interface);
+        for family in [IPV4, IPV6] {
+            batch = loss.in_table(batch, &name, family);
         }
     }
     netlink.transact(end(batch).bytes())
 }
 
-/// What tables whose names begin with `prefix` lose in the network namespace of the calling thread.
+/// What tables of [`lose_incoming`] with this `prefix` lose in the network namespace of the calling thread: nothing where the
+/// kernel has no nf_tables.
 ///
 /// # Errors
 /// The kernel does not tell.
 pub fn lost_incoming(prefix: &str) -> io::Result<Vec<Loss>> {
-    let netlink = Netlink::open(Some(netlink::NETFILTER))?;
     let question = Message::new()
         .begin_quiet(GET_CHAIN, DUMP)
         .netfilter(IPV4, 0);
     let mut losses = Vec::new();
-    netlink.dump(question.bytes(), |_, body| {
-        let text = |wanted: u16| {
-            let mut all = attributes(body, 4).filter(|(kind, _)| *kind == wanted);
-            let value = all.next().map_or(&[][..], |(_, value)| value);
-            String::from_utf8_lossy(value)
-                .trim_end_matches('\0')
-                .to_owned()
-        };
-        if text(1).starts_with(prefix) {
-            losses.extend(Loss::of_chain(&text(3)));
-        }
-    })?;
-    Ok(losses)
+    let asked = Netlink::open(Some(netlink::NETFILTER)).and_then(|netlink| {
+        netlink.dump(question.bytes(), |_, body| {
+            let text = |wanted: u16| {
+                let mut all = attributes(body, 4).filter(|(kind, _)| *kind == wanted);
+                let value = all.next().map_or(&[][..], |(_, value)| value);
+                String::from_utf8_lossy(value)
+                    .trim_end_matches('\0')
+                    .to_owned()
+            };
+            if text(1).starts_with(prefix) {
+                losses.extend(Loss::of_chain(&text(3)));
+            }
+        })
+    });
+    match asked {
+        Err(error) if !is_of_no_tables(&error) => Err(error),
+        _ => Ok(losses),
+    }
+}
+
+/// Whether the kernel says so without nf_tables: it has no such sockets without netfilter's messages, and no such question
+/// without its tables.
+fn is_of_no_tables(error: &io::Error) -> bool {
+    let errors = [Errno::PROTONOSUPPORT, Errno::INVAL, Errno::OPNOTSUPP];
+    errors
+        .iter()
+        .any(|it| Some(it.raw_os_error()) == error.raw_os_error())
 }
 
 #[cfg(test)]
@@ -122,5 +144,12 @@ mod tests {
         for other in ["lose", "lose-3", "lose-3-x", "output", "lose-3-1-1"] {
             assert_eq!(Loss::of_chain(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_kernel_without_tables_is_told_from_one_that_refuses() {
+        let of = |error: Errno| is_of_no_tables(&error.into());
+        assert!([Errno::PROTONOSUPPORT, Errno::INVAL, Errno::OPNOTSUPP].map(of) == [true; 3]);
+        assert!([Errno::PERM, Errno::NOBUFS, Errno::NOMEM].map(of) == [false; 3]);
     }
 }

@@ -18,12 +18,14 @@ pub fn tables_that_lose_packets_leave_each_other_as_they_are() {
         millionths,
     };
     assert_eq!(lost(), []);
-    lose_incoming("test-loss-2", &[loss(2, 10)]).unwrap();
-    lose_incoming("test-loss-3", &[loss(3, 20)]).unwrap();
+    lose_incoming("test-loss", &[loss(2, 10)]).unwrap();
+    lose_incoming("test-loss", &[loss(3, 20)]).unwrap();
     lose_incoming("other", &[loss(4, 40)]).unwrap();
     assert_eq!(lost(), [(2, 10), (3, 20)]);
-    lose_incoming("test-loss-2", &[loss(2, 30)]).unwrap();
+    lose_incoming("test-loss", &[loss(2, 30)]).unwrap();
     assert_eq!(lost(), [(2, 30), (3, 20)]);
-    lose_incoming("test-loss-2", &[]).unwrap();
-    assert_eq!(lost(), [(3, 20)]);
+    lose_incoming("test-loss", &[loss(2, 0), loss(5, 50)]).unwrap();
+    assert_eq!(lost(), [(3, 20), (5, 50)]);
+    lose_incoming("test-loss", &[loss(3, 0), loss(5, 0), loss(6, 0)]).unwrap();
+    assert_eq!(lost(), []);
 }

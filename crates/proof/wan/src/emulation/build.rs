@@ -10,7 +10,6 @@ use bumpless_capture::netlink::{Message, Netlink};
 use bumpless_capture::{Queue, queue_incoming};
 use serde::{Deserialize, Serialize};
 
-use super::link::Slot;
 use super::ospf::Routing;
 use super::{link, namespace, routes};
 use crate::address::Addresses;
@@ -280,7 +279,8 @@ impl Builder<'_> {
             for (place, &index) in self.topology.links_at(node).iter().enumerate() {
                 let delay_us = leaving_us(self.topology, node, index);
                 if delay_us > 0 {
-                    let message = link::delay(link::number(place), delay_us, Slot::Root);
+                    let number = link::number(place);
+                    let message = link::delay(Message::new(), number, delay_us, None);
                     made[node.index()].socket.transact(message.bytes())?;
                 }
             }

@@ -34,7 +34,9 @@ impl Cables {
     /// # Errors
     /// The kernel refuses.
     pub fn cut(&self, place: usize) -> io::Result<()> {
-        self.each_end(place, |number| link::lose(number, Slot::Root))
+        self.each_end(place, |number| {
+            link::lose(Message::new(), number, Slot::Root)
+        })
     }
 
     /// Makes it carry everything again.
@@ -42,7 +44,7 @@ impl Cables {
     /// # Errors
     /// The kernel refuses; it carries everything already, for example.
     pub fn heal(&self, place: usize) -> io::Result<()> {
-        self.each_end(place, link::send_at_once)
+        self.each_end(place, |number| link::send_at_once(Message::new(), number))
     }
 
     fn each_end(&self, place: usize, order: fn(u32) -> Message) -> io::Result<()> {

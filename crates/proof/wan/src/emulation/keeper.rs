@@ -54,6 +54,7 @@ pub fn keep(
     let (hosts, mut queues): (Vec<_>, Vec<_>) = network.queues.into_iter().unzip();
     let times = Times::new(topology, &addresses, &hosts);
     let running = Running {
+        name: place.name().to_owned(),
         pid: std::process::id(),
         pool: pool.to_string(),
         routing,
@@ -62,11 +63,9 @@ pub fn keep(
         namespaces: network.namespaces.iter().map(AsRawFd::as_raw_fd).collect(),
         topology: topology.to_json(),
     };
-    if let Err(error) = impairment::begin(&running, topology) {
+    if let Err(error) = impairment::begin(&running, topology, abandoned) {
         place.clear(lock);
-        return Err(format!(
-            "the kernel refuses losses or rates of links: {error}; it takes nf_tables with nft_numgen, and sch_tbf"
-        ));
+        return Err(error.to_string());
     }
     if abandoned() {
         place.clear(lock);

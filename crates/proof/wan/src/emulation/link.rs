@@ -37,9 +37,11 @@ const ROOT: u32 = u32::MAX;
 const LIMIT: u32 = 1 << 16;
 /// A link layer of which the kernel knows how long a packet takes.
 const ETHERNET: u8 = 1;
-/// Bytes that a limited interface sends at once, and keeps, at least: two full frames, ten.
-const LEAST_BURST: u32 = 2 * 1514;
-const LEAST_QUEUE: u32 = 10 * 1514;
+/// Bytes of a full frame.
+const FRAME: u32 = 1514;
+/// Bytes that a limited interface sends at once, and keeps, at least.
+const LEAST_BURST: u32 = 2 * FRAME;
+const LEAST_QUEUE: u32 = 10 * FRAME;
 /// Bytes of a queueing message in front of its attributes.
 pub const QUEUEING_LEN: usize = 20;
 /// Nanoseconds of one of the ticks in which netem is told times.
@@ -179,21 +181,31 @@ pub enum Slot {
     Behind,
 }
 
-fn queueing(kind: u16, flags: u16, (number, handle): (u32, u32), slot: Slot) -> Message {
+fn queueing(
+    messages: Message,
+    (kind, flags): (u16, u16),
+    (number, handle): (u32, u32),
+    slot: Slot,
+) -> Message {
     let parent = match slot {
         Slot::Root => ROOT,
         Slot::Behind => LIMIT | 1,
     };
-    Message::new().begin(kind, flags).raw(
+    messages.begin(kind, flags).raw(
         &[0, number, handle, parent, 0]
             .map(u32::to_ne_bytes)
             .concat(),
     )
 }
 
+/// A queue that takes the place of whatever is there.
+fn queue(messages: Message, place: (u32, u32), slot: Slot) -> Message {
+    queueing(messages, (NEW_QUEUEING, CREATE | REPLACE), place, slot)
+}
+
 /// Makes an interface lose whatever it is given to send: a queue with no room.
-pub fn lose(number: u32, slot: Slot) -> Message {
-    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), slot)
+pub fn lose(messages: Message, number: u32, slot: Slot) -> Message {
+    queue(messages, (number, 0), slot)
         .text(1, LOSES)
         .attribute(2, &0u32.to_ne_bytes())
 }
@@ -202,32 +214,45 @@ pub fn lose(number: u32, slot: Slot) -> Message {
 pub const LOSES: &str = "pfifo";
 
 /// Makes an interface send at once again.
-pub fn send_at_once(number: u32) -> Message {
-    queueing(DELETE_QUEUEING, 0, (number, 0), Slot::Root)
+pub fn send_at_once(messages: Message, number: u32) -> Message {
+    queueing(messages, (DELETE_QUEUEING, 0), (number, 0), Slot::Root)
 }
 
-/// Makes an interface hold what it sends for so long, by the kernel's netem.
-pub fn delay(number: u32, delay_us: u32, slot: Slot) -> Message {
+/// Makes an interface hold what it sends for so long, by the kernel's netem; `rate`: behind such a limit, if there is one.
+pub fn delay(messages: Message, number: u32, delay_us: u32, rate: Option<u32>) -> Message {
     let ticks = (u64::from(delay_us) * 1000 / TICK_NS) as u32;
-    let options = [ticks, NETEM_LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes);
-    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), slot)
+    let (limit, slot) = match rate {
+        Some(rate) => (packets_of(rate, delay_us), Slot::Behind),
+        None => (NETEM_LIMIT, Slot::Root),
+    };
+    let options = [ticks, limit, 0, 0, 0, 0].map(u32::to_ne_bytes);
+    queue(messages, (number, 0), slot)
         .text(1, "netem")
         .attribute(2, &options.concat())
 }
 
+/// Packets that netem holds at most behind a limit: in full frames, what is on its way and what waits in [`wait`].
+fn packets_of(bytes_per_s: u32, delay_us: u32) -> u32 {
+    let under_way = u64::from(bytes_per_s) * u64::from(delay_us) / 1_000_000;
+    let bytes = under_way + u64::from(queue_of(bytes_per_s));
+    let packets = bytes.div_ceil(u64::from(FRAME));
+    packets.min(u64::from(NETEM_LIMIT)) as u32
+}
+
 /// Makes an interface send at most so many bytes a second (the kernel's token bucket), and keep what it sends in 50 ms for which
-/// there is no room yet. What is behind it stays if there is such a limit already.
-pub fn limit(number: u32, bytes_per_s: u32) -> Message {
+/// there is no room yet; or nothing, if it `loses` everything. What is behind it stays if there is such a limit already, with
+/// as much room.
+pub fn limit(messages: Message, number: u32, bytes_per_s: u32, loses: bool) -> Message {
     // struct tc_ratespec: nothing of the cell, Ethernet, no overhead, no least size, the rate; none for a peak.
     let rate = [0, ETHERNET, 0, 0, 0, 0, 0, 0].into_iter();
     let rate = rate.chain(bytes_per_s.to_ne_bytes());
-    let queue = queue_of(bytes_per_s);
+    let room = if loses { 0 } else { queue_of(bytes_per_s) };
     let parms: Vec<u8> = rate
         .chain([0; 12])
-        .chain([queue, 0, 0].into_iter().flat_map(u32::to_ne_bytes))
+        .chain([room, 0, 0].into_iter().flat_map(u32::to_ne_bytes))
         .collect();
     let burst = (bytes_per_s / 1000).max(LEAST_BURST);
-    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, LIMIT), Slot::Root)
+    queue(messages, (number, LIMIT), Slot::Root)
         .text(1, LIMITS)
         .nested(2, |it| {
             it.attribute(1, &parms).attribute(6, &burst.to_ne_bytes())
@@ -240,8 +265,8 @@ fn queue_of(bytes_per_s: u32) -> u32 {
 }
 
 /// Has what comes wait behind such a limit. *A queue that is removed there leaves one that loses everything.*
-pub fn wait(number: u32, bytes_per_s: u32) -> Message {
-    queueing(NEW_QUEUEING, CREATE | REPLACE, (number, 0), Slot::Behind)
+pub fn wait(messages: Message, number: u32, bytes_per_s: u32) -> Message {
+    queue(messages, (number, 0), Slot::Behind)
         .text(1, "bfifo")
         .attribute(2, &queue_of(bytes_per_s).to_ne_bytes())
 }
@@ -270,4 +295,32 @@ pub fn queues() -> Message {
     Message::new()
         .begin_quiet(GET_QUEUEING, DUMP)
         .raw(&[0; QUEUEING_LEN])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn netem_behind_a_limit_holds_what_is_under_way_and_what_waits_50_ms() {
+        const MBIT: u32 = 125_000;
+        // Ten frames at least.
+        assert_eq!(packets_of(MBIT, 0), 10);
+        // 62,500 bytes wait, and 12,500 are under way for 10 ms.
+        assert_eq!(packets_of(10 * MBIT, 10_000), 75_000u32.div_ceil(FRAME));
+        // Of a link for which that is more than an unlimited one holds.
+        assert_eq!(packets_of(30_000 * MBIT, u32::MAX), NETEM_LIMIT);
+        let held = |rate| {
+            let message = delay(Message::new(), 2, 10_000, rate);
+            let (_, body) = bumpless_capture::netlink::messages(message.bytes())
+                .next()
+                .unwrap();
+            let (_, options) = attributes(body, QUEUEING_LEN)
+                .find(|(kind, _)| *kind == 2)
+                .unwrap();
+            u32::from_ne_bytes(*options[4..].first_chunk().unwrap())
+        };
+        assert_eq!(held(Some(10 * MBIT)), packets_of(10 * MBIT, 10_000));
+        assert_eq!(held(None), NETEM_LIMIT);
+    }
 }

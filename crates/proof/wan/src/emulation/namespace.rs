@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
 
 use bumpless_capture::netlink::Netlink;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
@@ -26,6 +27,15 @@ pub fn begin() -> io::Result<OwnedFd> {
 pub fn enter(namespace: &impl AsFd) -> io::Result<()> {
     let network = Some(LinkNameSpaceType::Network);
     Ok(move_into_link_name_space(namespace.as_fd(), network)?)
+}
+
+/// Does `work` on a thread of its own, which may enter namespaces.
+///
+/// # Errors
+/// What `work` says.
+pub fn apart<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| scope.spawn(work).join())
+        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
 }
 
 /// A socket to the part of the kernel that has interfaces and routes, in the namespace of the calling thread. It stays

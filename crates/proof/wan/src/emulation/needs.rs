@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::process::Command;
-use std::thread;
 
 use bumpless_capture::netlink::Message;
 use bumpless_net_linux::capabilities::{Capability, Effective};
 use bumpless_net_linux::open_files;
 
-use super::{link, namespace, ospf};
+use super::{impairment, link, namespace, ospf};
 use crate::address::Pool;
 use crate::topology::Topology;
 
@@ -32,7 +31,7 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut lacking = rights(Effective::of_this_thread());
     if lacking.is_empty() {
-        lacking.extend(kernel());
+        lacking.extend(kernel(topology));
     }
     lacking.extend(memory(nodes, &read("/proc/meminfo")));
     lacking.extend(namespaces(
@@ -97,25 +96,32 @@ fn rights(effective: Effective) -> Vec<String> {
     )]
 }
 
-/// Tries a namespace with a cable in it, on a thread of its own.
-fn kernel() -> Option<String> {
-    let tried = thread::spawn(|| {
+/// Tries a namespace with a cable in it, and with what impaired links take, on a thread of its own.
+fn kernel(topology: &Topology) -> Vec<String> {
+    let tried = namespace::apart(|| {
         let namespace = namespace::begin()
-            .map_err(|error| format!("network namespaces ({error}): CONFIG_NET_NS"))?;
+            .map_err(|error| format!("network namespaces ({error}): CONFIG_NET_NS"));
         let end = |place| link::End {
             place,
             hardware: link::hardware(0, place),
         };
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&namespace);
-        let cable = link::cable(Message::new(), end(0), end(1), fd);
-        namespace::socket()
-            .and_then(|socket| socket.transact(cable.bytes()))
-            .map_err(|error| format!("veth cables ({error}): CONFIG_VETH, or the module veth"))
+        let made = namespace.and_then(|namespace| {
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&namespace);
+            let cable = link::cable(Message::new(), end(0), end(1), fd);
+            namespace::socket()
+                .and_then(|socket| socket.transact(cable.bytes()))
+                .map_err(|error| format!("veth cables ({error}): CONFIG_VETH, or the module veth"))
+        });
+        Ok(match made {
+            Ok(()) => impairment::lacking_for(topology, link::number(0)),
+            Err(what) => vec![what],
+        })
     });
-    let tried = tried
-        .join()
-        .unwrap_or_else(|_| Err("a thread for the trial".to_owned()));
-    tried.err().map(|what| format!("the kernel lacks {what}"))
+    let lacking = tried.unwrap_or_else(|error| vec![error.to_string()]);
+    let told = lacking
+        .iter()
+        .map(|what| format!("the kernel lacks {what}"));
+    told.collect()
 }
 
 fn memory(nodes: u64, meminfo: &str) -> Option<String> {

@@ -3,39 +3,38 @@
 use std::io;
 
 use super::place::Running;
-use super::queues::{Queues, each_end, of_links};
-use super::{link, namespace};
-use crate::topology::{NodeId, Topology};
+use super::queues::{Queues, each_end, ends, of_links};
+use crate::topology::Topology;
 
 /// Makes these links lose everything, in both directions.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel refuses, or another command changes links for too long.
 pub fn cut(running: &Running, topology: &Topology, links: &[usize]) -> io::Result<()> {
-    each_end(running, topology, links, |end| {
-        let slot = Queues::of(end.number)?.slot();
-        namespace::socket()?.transact(link::lose(end.number, slot).bytes())
+    let _alone = running.changing()?;
+    each_end(running, &ends(topology, links), |end| {
+        let queues = Queues {
+            loses: true,
+            ..Queues::of(end.number)?
+        };
+        end.apply(running, topology, queues)
     })
 }
 
 /// Makes these links carry everything again; those that do are left as they are.
 ///
 /// # Errors
-/// The kernel refuses.
+/// As [`cut`].
 pub fn heal(running: &Running, topology: &Topology, links: &[usize]) -> io::Result<()> {
-    // Only the ends of these links are asked, not the whole network: other traffic goes on meanwhile.
-    let ends = links.iter().flat_map(|&index| topology.links()[index].ends);
-    let dead = found(running, topology, ends.collect())?;
-    let links: Vec<_> = links
-        .iter()
-        .copied()
-        .filter(|index| dead.contains(index))
-        .collect();
-    each_end(running, topology, &links, |end| {
+    let _alone = running.changing()?;
+    each_end(running, &ends(topology, links), |end| {
         let queues = Queues::of(end.number)?;
-        // Else only the other end was cut, by a command that was ended in the middle.
+        let whole = Queues {
+            loses: false,
+            ..queues
+        };
         match queues.loses {
-            true => end.restore(running, topology, queues),
+            true => end.apply(running, topology, whole),
             false => Ok(()),
         }
     })
@@ -46,11 +45,7 @@ pub fn heal(running: &Running, topology: &Topology, links: &[usize]) -> io::Resu
 /// # Errors
 /// The kernel does not tell.
 pub fn outages(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
-    found(running, topology, topology.places().collect())
-}
-
-/// Those of the links at these nodes.
-fn found(running: &Running, topology: &Topology, nodes: Vec<NodeId>) -> io::Result<Vec<usize>> {
+    let nodes = topology.places().collect();
     let links = of_links(running, topology, nodes)?.into_iter();
     Ok(links
         .filter_map(|(link, queues)| queues.loses.then_some(link))

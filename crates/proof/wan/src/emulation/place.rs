@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,24 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::build::Delays;
+use super::namespace;
 use super::ospf::Routing;
-use crate::topology::Topology;
+use crate::topology::{NodeId, Topology};
 
 /// What all files of networks begin with.
 const PREFIX: &str = "/run/bumpless-wan-";
 /// How long a network that comes up, or goes, is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
+/// Changes of links take less.
+const LOOK_AT_LINKS: Duration = Duration::from_millis(1);
 
 /// A network that runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Running {
+    /// Its name, which is that of the file.
+    #[serde(skip)]
+    pub name: String,
     /// The process that holds it.
     pub pid: u32,
     /// The pool that its addresses are from.
@@ -48,6 +54,23 @@ impl Running {
         format!("/proc/{}/fd/{}", self.pid, self.namespaces[node]).into()
     }
 
+    /// Puts the calling thread in the namespace of a node.
+    ///
+    /// # Errors
+    /// The network has ended, or the right to it is missing (CAP_SYS_ADMIN).
+    pub fn enter(&self, node: NodeId) -> io::Result<()> {
+        namespace::enter(&File::open(self.namespace(node.index()))?)
+    }
+
+    /// Keeps others from changing links while the value lives, since each looks at what is there and replaces it; whoever does so
+    /// already is waited for.
+    ///
+    /// # Errors
+    /// The network has ended, or somebody changes links for too long.
+    pub fn changing(&self) -> io::Result<Changing> {
+        alone(&file_of(&self.name, "json"), PATIENCE)
+    }
+
     /// Its nodes and links.
     ///
     /// # Errors
@@ -56,6 +79,33 @@ impl Running {
         Topology::from_json(&self.topology)
             .map_err(|_| PlaceError::Unreadable("its topology is none".to_owned()))
     }
+}
+
+/// Links that nobody else changes while this lives.
+#[derive(Debug)]
+pub struct Changing(#[expect(dead_code, reason = "it is held")] File);
+
+fn alone(path: &Path, patience: Duration) -> io::Result<Changing> {
+    let file = File::open(path)?;
+    let since = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if since.elapsed() > patience => {
+                let why = format!(
+                    "another command has been changing links for {} s",
+                    patience.as_secs()
+                );
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => thread::sleep(LOOK_AT_LINKS),
+            Err(error) => return Err(error.into()),
+            Ok(()) => return Ok(Changing(file)),
+        }
+    }
+}
+
+fn file_of(name: &str, ending: &str) -> PathBuf {
+    format!("{PREFIX}{name}.{ending}").into()
 }
 
 /// What is wrong with where a network is known.
@@ -127,7 +177,7 @@ impl Place {
     }
 
     fn file(&self, ending: &str) -> PathBuf {
-        format!("{PREFIX}{}.{ending}", self.name).into()
+        file_of(&self.name, ending)
     }
 
     /// Takes the name; `None` if another process has it.
@@ -168,7 +218,12 @@ impl Place {
     pub fn tell(&self, _lock: &Lock, running: &Running) -> Result<(), PlaceError> {
         let (path, part) = (self.file("json"), self.file("part"));
         let text = serde_json::to_string(running).expect("numbers and strings are JSON");
-        fs::write(&part, text)
+        // Who can read it can keep others from changing links.
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options
+            .open(&part)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&part, &path))
             .map_err(|error| PlaceError::System(path, error))
     }
@@ -208,14 +263,36 @@ impl Place {
                 return Ok(None);
             }
             if let Ok(text) = fs::read_to_string(self.file("json")) {
-                return serde_json::from_str(&text)
-                    .map(Some)
-                    .map_err(|error| PlaceError::Unreadable(error.to_string()));
+                let running: Running = serde_json::from_str(&text)
+                    .map_err(|error| PlaceError::Unreadable(error.to_string()))?;
+                return Ok(Some(Running {
+                    name: self.name.clone(),
+                    ..running
+                }));
             }
             if since.elapsed() > PATIENCE {
                 return Err(PlaceError::Busy(self.name.clone()));
             }
             thread::sleep(LOOK);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_command_changes_links_at_a_time_and_another_waits_no_longer_than_it_may() {
+        let path = std::env::temp_dir().join(format!("bumpless-wan-alone-{}", std::process::id()));
+        File::create(&path).unwrap();
+        let first = alone(&path, Duration::ZERO).unwrap();
+        let refused = alone(&path, Duration::from_millis(5)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        drop(first);
+        alone(&path, Duration::ZERO).unwrap();
+        fs::remove_file(&path).unwrap();
+        let gone = alone(&path, Duration::ZERO).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 }

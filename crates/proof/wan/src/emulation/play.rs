@@ -1,11 +1,14 @@
-//! Outages by script, on a network that is up (`spec/wan.md`, U-40).
+//! Outages and impairments by script, on a network that is up (`spec/wan.md`, U-40).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::impairment::{impair, impairments};
 use super::outage::{cut, heal};
 use super::place::Running;
+use crate::impairment::Impairment;
 use crate::script::{Script, Step};
 use crate::topology::Topology;
 
@@ -21,8 +24,9 @@ pub struct Played {
     pub done: Vec<Duration>,
 }
 
-/// Cuts and heals links as `script` says, from this moment on, until its end or until `stop`. When it returns, whatever
-/// it has cut is whole again; after a kill it is not. `told` hears of each step when that is done.
+/// Cuts, heals and impairs links as `script` says, from this moment on, until its end or until `stop`. When it returns, whatever
+/// it has cut is whole again, and what it has impaired is as before; after a kill it is not. `told` hears of each step when that
+/// is done.
 ///
 /// # Errors
 /// The kernel refuses, or the network has ended.
@@ -32,31 +36,87 @@ pub fn play(
     stop: &dyn Fn() -> bool,
     mut told: impl FnMut(&Step),
 ) -> io::Result<Played> {
+    let before = match script.steps().iter().any(|step| !step.impair.is_empty()) {
+        true => impairments(running, topology)?.into_iter().collect(),
+        false => BTreeMap::new(),
+    };
+    let mut player = Player {
+        running,
+        topology,
+        before,
+        cut: Vec::new(),
+        impaired: Vec::new(),
+    };
     let began = Instant::now();
-    let mut cut_here: Vec<usize> = Vec::new();
     let mut done = Vec::new();
     let mut result = Ok(());
     for step in script.steps() {
         if !wait(began + step.at, stop) {
             break;
         }
-        // Noted first: what is cut in part is healed, too.
-        cut_here.extend(&step.cut);
-        result =
-            cut(running, topology, &step.cut).and_then(|()| heal(running, topology, &step.heal));
+        result = player.step(step);
         if result.is_err() {
             break;
         }
-        cut_here.retain(|link| !step.heal.contains(link));
         done.push(began.elapsed());
         told(step);
     }
-    let healed = heal(running, topology, &cut_here);
-    result.and(healed)?;
+    let ended = player.end();
+    result.and(ended)?;
     Ok(Played {
         complete: done.len() == script.steps().len(),
         done,
     })
+}
+
+struct Player<'a> {
+    running: &'a Running,
+    topology: &'a Topology,
+    /// How links are impaired that are so without the script.
+    before: BTreeMap<usize, Impairment>,
+    /// What the script has cut, and what it has impaired.
+    cut: Vec<usize>,
+    impaired: Vec<usize>,
+}
+
+impl Player<'_> {
+    fn step(&mut self, step: &Step) -> io::Result<()> {
+        // Noted first: what is cut in part is healed, too.
+        self.cut.extend(&step.cut);
+        self.impaired
+            .extend(step.impair.iter().map(|(link, _)| link));
+        cut(self.running, self.topology, &step.cut)?;
+        // What is healed at the same moment carries nothing unimpaired.
+        self.impair(&step.impair)?;
+        heal(self.running, self.topology, &step.heal)?;
+        self.cut.retain(|link| !step.heal.contains(link));
+        let is_back = |link: &usize| step.impair.contains(&(*link, None));
+        self.impaired.retain(|link| !is_back(link));
+        Ok(())
+    }
+
+    /// Impairs links, those that become alike at once.
+    fn impair(&self, links: &[(usize, Option<Impairment>)]) -> io::Result<()> {
+        let mut alike: Vec<(Impairment, Vec<usize>)> = Vec::new();
+        for &(link, wanted) in links {
+            let before = self.before.get(&link).copied().unwrap_or_default();
+            let wanted = wanted.unwrap_or(before);
+            match alike.iter_mut().find(|(it, _)| *it == wanted) {
+                Some((_, links)) => links.push(link),
+                None => alike.push((wanted, vec![link])),
+            }
+        }
+        alike
+            .iter()
+            .try_for_each(|(it, links)| impair(self.running, self.topology, links, *it))
+    }
+
+    /// Makes everything as it was before.
+    fn end(&self) -> io::Result<()> {
+        let back: Vec<_> = self.impaired.iter().map(|&link| (link, None)).collect();
+        let impaired = self.impair(&back);
+        heal(self.running, self.topology, &self.cut).and(impaired)
+    }
 }
 
 /// Waits until then; `false`: it was stopped.

@@ -1,10 +1,8 @@
 //! What a node's interfaces do with what they are given to send, as the kernel knows it.
 
-use std::fs::File;
 use std::io;
-use std::thread;
 
-use bumpless_capture::netlink::{Netlink, attributes};
+use bumpless_capture::netlink::{Message, Netlink, attributes};
 
 use super::build::{Delays, leaving_us};
 use super::link::{self, Slot};
@@ -56,7 +54,8 @@ impl Queue {
     fn add_to(self, queues: &mut Queues) {
         match self {
             Self::Loses => queues.loses = true,
-            Self::Limits(rate) => queues.rate = Some(rate),
+            // Of two ends that differ the worse counts.
+            Self::Limits(rate) => queues.rate = Some(queues.rate.map_or(rate, |it| it.min(rate))),
         }
     }
 }
@@ -91,10 +90,10 @@ pub fn of_links(
     topology: &Topology,
     nodes: Vec<NodeId>,
 ) -> io::Result<Vec<(usize, Queues)>> {
-    let look = || {
+    namespace::apart(|| {
         let mut found: Vec<(usize, Queues)> = Vec::new();
         for node in nodes {
-            namespace::enter(&File::open(running.namespace(node.index()))?)?;
+            running.enter(node)?;
             let links = topology.links_at(node);
             each(|number, queue| {
                 let place = number.checked_sub(link::number(0));
@@ -114,9 +113,7 @@ pub fn of_links(
         }
         found.sort_unstable_by_key(|(link, _)| *link);
         Ok(found)
-    };
-    thread::scope(|scope| scope.spawn(look).join())
-        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
+    })
 }
 
 /// One end of a link, in whose namespace the calling thread is.
@@ -131,21 +128,30 @@ pub struct End {
 }
 
 impl End {
-    /// Ends an outage: behind the limit of `queues`, if there is one, are the delay of the link, where the kernel delays, or
-    /// nothing.
+    /// Gives it these queues. Behind the limit of a rate, if there is one, it loses everything, or is the delay of the link, where
+    /// the kernel delays, or nothing. What loses everything before and after does so all the while, even if the command is
+    /// killed: the kernel is told everything in one go, and a limit that it is given has no room for anything.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn restore(self, running: &Running, topology: &Topology, queues: Queues) -> io::Result<()> {
+    pub fn apply(self, running: &Running, topology: &Topology, queues: Queues) -> io::Result<()> {
         let socket: Netlink = namespace::socket()?;
+        let limited = match queues.rate {
+            Some(rate) => link::limit(Message::new(), self.number, rate, queues.loses),
+            None => Message::new(),
+        };
+        if queues.loses {
+            return socket.transact(link::lose(limited, self.number, queues.slot()).bytes());
+        }
         let delay_us = leaving_us(topology, self.node, self.link);
         if running.delays == Delays::Netem && delay_us > 0 {
-            return socket.transact(link::delay(self.number, delay_us, queues.slot()).bytes());
+            let delayed = link::delay(limited, self.number, delay_us, queues.rate);
+            return socket.transact(delayed.bytes());
         }
         if let Some(rate) = queues.rate {
-            return socket.transact(link::wait(self.number, rate).bytes());
+            return socket.transact(link::wait(limited, self.number, rate).bytes());
         }
-        match socket.transact(link::send_at_once(self.number).bytes()) {
+        match socket.transact(link::send_at_once(limited, self.number).bytes()) {
             // There is nothing already.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -154,31 +160,51 @@ impl End {
     }
 }
 
-/// Does `work` in the namespace of both ends of each link.
+/// Both ends of each link.
+pub fn ends(topology: &Topology, links: &[usize]) -> Vec<End> {
+    let both = links.iter().flat_map(|&link| {
+        let nodes = topology.links()[link].ends.into_iter();
+        nodes.map(move |node| {
+            let at = topology.links_at(node).iter();
+            let place = at.take_while(|&&known| known != link).count();
+            let number = link::number(place);
+            End { node, link, number }
+        })
+    });
+    both.collect()
+}
+
+/// Does `work` in the namespace of each end.
 ///
 /// # Errors
 /// What `work` says, or a node cannot be entered.
 pub fn each_end(
     running: &Running,
-    topology: &Topology,
-    links: &[usize],
-    work: impl Fn(End) -> io::Result<()> + Sync,
+    ends: &[End],
+    mut work: impl FnMut(End) -> io::Result<()> + Send,
 ) -> io::Result<()> {
-    let all = || {
-        for &link in links {
-            for node in topology.links()[link].ends {
-                let at = topology.links_at(node).iter();
-                let place = at.take_while(|&&known| known != link).count();
-                namespace::enter(&File::open(running.namespace(node.index()))?)?;
-                work(End {
-                    node,
-                    link,
-                    number: link::number(place),
-                })?;
-            }
+    namespace::apart(|| {
+        for &end in ends {
+            running.enter(end.node)?;
+            work(end)?;
         }
         Ok(())
-    };
-    thread::scope(|scope| scope.spawn(all).join())
-        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_ends_that_differ_the_lower_rate_counts() {
+        let of = |rates: [u32; 2]| {
+            let mut queues = Queues::default();
+            for rate in rates {
+                Queue::Limits(rate).add_to(&mut queues);
+            }
+            queues.rate
+        };
+        assert_eq!([of([1, 2]), of([2, 1])], [Some(1); 2]);
+    }
 }

@@ -53,6 +53,45 @@ fn a_node_stands_for_all_of_its_links_and_what_is_left_out_stays_as_it_is() {
     assert_eq!(script.steps(), []);
 }
 
+fn impaired(loss_millionths: u32, rate_mbit: Option<u32>) -> Option<Impairment> {
+    Some(Impairment {
+        loss_millionths,
+        rate_mbit,
+    })
+}
+
+#[test]
+fn impairments_at_once_are_the_worst_of_each_and_end_as_it_was_before() {
+    let network = network();
+    let link = network.links_at(network.find("s02-1-1").unwrap())[0];
+    let text = r#"{"schema": "bumpless.wan-script/1", "impairments": [
+        {"at_s": 1, "for_s": 3, "what": ["s02-1-1"], "loss_percent": 1, "rate_mbit": 20},
+        {"at_s": 2, "for_s": 1, "what": ["s02-1-1"], "rate_mbit": 10},
+        {"at_s": 2, "for_s": 1, "what": ["s02-1-1"], "loss_percent": 0.5, "rate_mbit": 30},
+        {"at_s": 4, "for_s": 1, "what": ["s02-1-1"], "loss_percent": 2}],
+        "outages": [{"at_s": 1.5, "for_s": 9, "what": ["s02-1-1"]}]}"#;
+    let mut script = Script::from_json(text, &network).unwrap();
+    let told = |script: &Script| -> Vec<_> {
+        let changed = script.steps().iter().filter(|step| !step.impair.is_empty());
+        changed
+            .map(|step| (step.at.as_secs(), step.impair.clone()))
+            .collect()
+    };
+    let expected = [
+        (1, vec![(link, impaired(10_000, Some(20)))]),
+        (2, vec![(link, impaired(10_000, Some(10)))]),
+        (3, vec![(link, impaired(10_000, Some(20)))]),
+        (4, vec![(link, impaired(20_000, None))]),
+        (5, vec![(link, None)]),
+    ];
+    assert_eq!(told(&script), expected);
+    assert_eq!(script.steps().len(), 7);
+    // A link that stays cut is impaired all the same.
+    script.without(&[link]);
+    assert_eq!(told(&script), expected);
+    assert_eq!(script.steps().len(), 5);
+}
+
 #[test]
 fn everything_that_is_wrong_in_a_script_is_told_at_once() {
     let wrong = read(
@@ -68,6 +107,20 @@ fn everything_that_is_wrong_in_a_script_is_told_at_once() {
         (3, "outage 3: for_s is 1"),
         (4, "outage 3: no node is called \"nobody\""),
         (5, "outage 3: no link is between b01a and s02-1-1"),
+    ] {
+        assert!(wrong[place].contains(words), "{wrong:?}");
+    }
+    let text = r#"{"schema": "bumpless.wan-script/1", "outages": [{"at_s": 1, "for_s": 0, "what": ["b01a"]}], "impairments": [
+        {"at_s": 1, "for_s": 1, "what": ["b01a"], "loss_percent": 101, "rate_mbit": 0},
+        {"at_s": 1, "for_s": 1, "what": ["nobody"], "loss_percent": 0}]}"#;
+    let wrong = Script::from_json(text, &network()).unwrap_err();
+    assert_eq!(wrong.len(), 4, "{wrong:?}");
+    for (place, words) in [
+        (0, "outage 1: for_s is 0"),
+        (1, "impairment 1: loss_percent is 0, or from"),
+        (1, "rate_mbit is from 1"),
+        (2, "impairment 2: it has neither loss_percent nor rate_mbit"),
+        (3, "impairment 2: no node is called"),
     ] {
         assert!(wrong[place].contains(words), "{wrong:?}");
     }
