@@ -166,6 +166,28 @@ fn places_are_given_anew_and_a_channel_is_not() {
 }
 
 #[test]
+fn status_says_over_which_networks_states_go_while_applications_come_and_go() {
+    let one = application("one", 1, 100, "networks = [\"A\"]");
+    let two = application("two", 2, 100, "");
+    let pair = Pair::running(std::slice::from_ref(&one));
+    let go_over = |networks: [bool; 2]| {
+        let carried = |status: &Value| {
+            let links = status["links"].as_array().unwrap().iter();
+            links.map(|it| it["carries_states"] == true).eq(networks)
+        };
+        for node in BOTH {
+            let what = format!("states go over A and B: {networks:?}");
+            pair.site.await_status(&what, node, carried);
+        }
+    };
+    go_over([true, false]);
+    pair.change(&[one.clone(), two]);
+    go_over([true, true]);
+    pair.change(&[one]);
+    go_over([true, false]);
+}
+
+#[test]
 fn the_memory_of_those_that_went_is_used_again() {
     const SIZE: u64 = 4_000_000;
     let mut pair = Pair::running(&three()[..1]);

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bumpless_base::{Counter, Random};
-use support::attacker::{Attacker, Way, bent};
+use support::attacker::{Attacker, Flood, Way, bent};
 use support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use support::junk;
 use support::liar::Liars;
 use support::plan::Plan;
 use support::site::Site;
-use support::stalls::Watch;
+use support::stalls::{Watch, a_miss_is_excused_only_by_stalls_in_half_of_the_time_that_it_had};
 use support::{TIMEOUT, let_run, wait_until};
 
 /// What the attacker has heard of each way before it begins.
@@ -242,32 +242,61 @@ fn junk_at_link_rate_costs_no_deadline_while_keys_roll_each_second() {
         let (site, before) = start(plan, hosts);
         let mut attacker = Attacker::new(site.hosts());
         attacker.listen(10);
-        let rolls = std::env::var("BUMPLESS_ROLLS").map_or(4, |text| text.parse().unwrap());
-        let refusals = ["left", "right"].map(|node| refused(&site, node));
-        let watch = Watch::start();
-        let began = Instant::now();
+        let rolls = from_environment("BUMPLESS_ROLLS").unwrap_or(4);
+        let link = from_environment("BUMPLESS_LINK_MBIT");
+        let mbit = link.unwrap_or(100) as usize;
+        let ends = || ["left", "right"].map(|node| fate(&site, node));
+        let fates = ends();
+        let watch = Watch::start(&site);
         // A quarter of the rolls at a time, on one network after the other.
-        let mut sent = 0;
+        let mut flood = Flood::default();
         for (quarter, network) in [0, 1, 0, 1].into_iter().enumerate() {
             let keys = ["left", "right"].map(|node| agreed(&site, node));
             let more = (rolls + quarter as u64) / 4;
-            sent += attacker.flood_until(network, || {
+            let began = Instant::now();
+            flood = flood.and(attacker.flood_until((network, mbit), || {
                 let limit = TIMEOUT + Duration::from_secs(4 * more);
-                assert!(began.elapsed() < 4 * limit, "keys do not roll");
+                assert!(began.elapsed() < limit, "keys do not roll");
                 let mut nodes = ["left", "right"].into_iter().zip(keys);
                 nodes.all(|(node, keys)| agreed(&site, node) >= keys + more)
-            });
+            }));
         }
-        println!("{sent} datagrams in {:?}", began.elapsed());
-        let watched = watch.end(&site);
-        for (node, before) in ["left", "right"].into_iter().zip(refusals) {
-            let after = refused(&site, node);
-            println!("{node} has refused {}", after - before);
-            assert!(after > before && site.counter(node, "discard_forged") > 0);
-        }
-        watched.judge();
+        let rate = flood.mbit_per_s();
+        println!("{flood:?}, {rate:.0} Mbit/s to each node");
+        // What waits in sockets is worked off.
+        let_run(300);
+        let came = ends().into_iter().zip(fates);
+        let [refused, full] = came.fold([0, 0], |[refused, full], (after, before)| {
+            [refused + after.0 - before.0, full + after.1 - before.1]
+        });
+        println!("refused: {refused}; the kernel had no room for {full}");
+        watch.end(&site).judge();
         has_no_effect(&site, &before);
+        if link.is_none() {
+            assert!(
+                ["left", "right"].map(|it| site.counter(it, "discard_forged") > 0) == [true; 2]
+            );
+            let sent = flood.datagrams as u64;
+            assert!(10 * (refused + full) >= 9 * sent, "{sent} were sent");
+            if rate < 50.0 {
+                let why = format!("this machine is too busy for a flood: {rate:.0} Mbit/s");
+                bumpless_testing::skip(&why);
+            }
+        }
     });
+}
+
+/// The number that a variable has, if it is there.
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// How many datagrams `node` has refused to open, and for how many its kernel had no room.
+fn fate(site: &Site, node: &str) -> (u64, u64) {
+    (
+        refused(site, node),
+        site.counter(node, "discard_socket_full"),
+    )
 }
 
 /// How many keys `node` has agreed on with each of the others at least.
@@ -390,6 +419,7 @@ bumpless_testing::tests![
     what_was_said_before_a_restart_moves_nothing_after_it,
     a_flood_of_forged_senders_ends_without_a_trace_and_a_restarted_node_is_heard_after_it,
     junk_at_link_rate_costs_no_deadline_while_keys_roll_each_second,
+    a_miss_is_excused_only_by_stalls_in_half_of_the_time_that_it_had,
     connections_that_say_nothing_garbage_or_of_endless_length_keep_no_partner_out,
     a_witness_that_grants_everything_to_everybody_makes_no_second_writer_while_nodes_hear_each_other,
     a_witness_without_the_key_is_not_believed_whatever_it_grants,

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_iprp_daemon::{Config, Request, Way, is_own, socket_path};
+use bumpless_iprp_daemon::{Config, Request, Way, broadcast_on, is_own, socket_path};
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -94,11 +94,11 @@ fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
     ))
 }
 
-/// Whether `host` may be another host's address: one host's, and not this one's.
+/// `host` as hosts know it, if it may be another host's address: one host's, and not this one's.
 ///
 /// # Errors
 /// Wrong usage.
-fn another_host(host: IpAddr) -> Result<(), Failure> {
+fn another_host(host: IpAddr) -> Result<IpAddr, Failure> {
     // An address of IPv4 may be written as one of IPv6 (RFC 4291, 2.5.5.2).
     let host = host.to_canonical();
     if host.is_multicast() || host.is_unspecified() || host == IpAddr::from([255; 4]) {
@@ -106,12 +106,17 @@ fn another_host(host: IpAddr) -> Result<(), Failure> {
             "{host} is not the address of one host: name one"
         )));
     }
+    if let Some(interface) = broadcast_on(host) {
+        return Err(Failure::usage(format_args!(
+            "{host} stands for all hosts on the network of {interface}, and is not the address of one host: name one"
+        )));
+    }
     if is_own(host) {
         return Err(Failure::usage(format_args!(
             "{host} is this host's own address: give one of the other host's"
         )));
     }
-    Ok(())
+    Ok(host)
 }
 
 /// Where `host` is reached on each network that both have. A host that is not known has some seconds for showing itself.
@@ -175,6 +180,9 @@ mod tests {
         );
         assert!(another_host("::ffff:224.0.0.5".parse().unwrap()).is_err());
         // For documentation: no host has it (RFC 5737).
-        another_host(IpAddr::from([192, 0, 2, 1])).unwrap();
+        let another = IpAddr::from([192, 0, 2, 1]);
+        for written in ["192.0.2.1", "::ffff:192.0.2.1"] {
+            assert_eq!(another_host(written.parse().unwrap()).unwrap(), another);
+        }
     }
 }

@@ -102,6 +102,20 @@ pub fn the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_name
         told(&["--to", "12=10.77.1.2"], "it is on 10, 11");
         told(&["--to", "10=fd00::2"], "the same version of IP");
         told(&["--to", "10.77.1.2"], "10=192.168.1.2");
+        told(
+            &["--to", "10=10.77.1.255"],
+            "all hosts on the network of na",
+        );
+        for arguments in [&["ping"][..], &["tracert"], &["test", "--port", "4761"]] {
+            let host = [&["iprp"], arguments, &[&file, "10.77.2.255"]].concat();
+            let (_, error, status) = site.hosts.at("left", || said(&host));
+            assert_eq!(status, Some(2), "{error}");
+            assert!(error.contains("all hosts on the network of nb"), "{error}");
+        }
+        // One of IPv4 may be written as one of IPv6.
+        let ping = ["iprp", "ping", &file, "::ffff:10.77.1.2", "--count", "1"];
+        let (text, error, _) = site.hosts.at("left", || said(&ping));
+        assert!(text.contains("network 10 to 10.77.1.2"), "{text}{error}");
         assert_eq!(nobody.wait().code(), Some(1));
         let error = std::fs::read_to_string(told_of).unwrap();
         assert!(error.contains("--to IND=ADDRESS"), "{error}");

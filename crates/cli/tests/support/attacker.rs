@@ -18,8 +18,8 @@ const UDP: usize = 8;
 pub const HEADERS: usize = ETHERNET + IP + UDP;
 /// Bytes of a datagram that Ethernet takes whole.
 const LONGEST: usize = 1472;
-/// Bytes that a link of 100 Mbit/s takes in a millisecond.
-const LINK_RATE: usize = 12_500;
+/// Bytes that a link of 1 Mbit/s takes in a millisecond.
+const BYTES_OF_A_MBIT: usize = 125;
 
 /// A way between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,37 +155,71 @@ impl Attacker {
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
-    /// Sends to both nodes on `network`, each millisecond as much as a link of 100 Mbit/s takes, until `done`: what was said a
+    /// Sends to both nodes on `network`, each millisecond as much as a link of so many Mbit/s takes, until `done`: what was said a
     /// moment ago again, changed, in the name of another process, or invented, whole or behind a header of theirs. `done` is
-    /// asked each 100 ms. How many datagrams those were.
-    pub fn flood_until(&mut self, network: usize, mut done: impl FnMut() -> bool) -> usize {
-        let mut random = Random::new(3);
-        let mut sent = 0;
-        while !done() {
-            self.listen(4);
-            let began = Instant::now();
-            let ways = [true, false].map(|to_right| Way::new(network, to_right));
-            let latest = ways.map(|way| {
-                let last = self.frames(way).iter().rev().take(4);
-                let messages = last.map(|frame| frame[HEADERS..].to_vec());
-                (way, messages.collect::<Vec<_>>())
-            });
-            for millisecond in 0..100 {
-                for (way, heard) in &latest {
-                    let mut room = LINK_RATE;
-                    while room > 0 {
-                        let it = &heard[random.below(4) as usize];
-                        let made = made_up(it, &mut random);
-                        room = room.saturating_sub(HEADERS + made.len());
-                        self.send(*way, &made);
-                        sent += 1;
-                    }
+    /// asked each 100 ms.
+    pub fn flood_until(
+        &mut self,
+        (network, mbit): (usize, usize),
+        mut done: impl FnMut() -> bool,
+    ) -> Flood {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let flood = scope.spawn(|| self.flood((network, mbit), &over));
+            // A panic ends the other thread, too.
+            let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                while !done() {
+                    let_run(100);
                 }
-                let due = began + Duration::from_millis(millisecond);
-                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }));
+            over.store(true, Ordering::Relaxed);
+            let flood = flood.join().unwrap();
+            waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            flood
+        })
+    }
+
+    fn flood(&mut self, (network, mbit): (usize, usize), over: &AtomicBool) -> Flood {
+        let mut maker = Maker::new();
+        let mut flood = Flood::default();
+        let began = Instant::now();
+        let (mut due, mut latest) = (began, Vec::new());
+        for millisecond in 0.. {
+            if over.load(Ordering::Relaxed) {
+                break;
             }
+            if millisecond % 100 == 0 {
+                self.hear();
+                latest = [true, false]
+                    .map(|to_right| self.latest(network, to_right))
+                    .into();
+            }
+            for (way, heard) in &latest {
+                let mut room = mbit * BYTES_OF_A_MBIT;
+                while room > 0 {
+                    let made = maker.made_up(heard);
+                    self.send(*way, &made);
+                    let length = HEADERS + made.len();
+                    room = room.saturating_sub(length);
+                    flood.datagrams += 1;
+                    flood.bytes += length;
+                }
+            }
+            due += Duration::from_millis(1);
+            let now = Instant::now();
+            // A link makes nothing up for a pause.
+            due = due.max(now - Duration::from_millis(2));
+            std::thread::sleep(due.saturating_duration_since(now));
         }
-        sent
+        flood.took = began.elapsed();
+        flood
+    }
+
+    /// What was said last on this way.
+    fn latest(&self, network: usize, to_right: bool) -> (Way, Vec<Vec<u8>>) {
+        let way = Way::new(network, to_right);
+        let last = self.frames(way).iter().rev().take(4);
+        (way, last.map(|frame| frame[HEADERS..].to_vec()).collect())
     }
 
     /// Sends these, in portions that a receive buffer takes.
@@ -214,24 +248,67 @@ pub fn like(frame: &[u8], message: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// `message` again, changed, of a process that nobody knows, or invented: whole, or behind its header and as long as can be. Most
-/// are long.
-fn made_up(message: &[u8], random: &mut Random) -> Vec<u8> {
-    let noise = |from: &[u8], random: &mut Random| {
-        let mut made = from.to_vec();
-        made.resize_with(LONGEST, || random.next_u64() as u8);
-        made
-    };
-    match random.below(8) {
-        0 => message.to_vec(),
-        1 => bent(message, random),
-        2 => {
-            let mut other = message.to_vec();
-            other[9..17].fill_with(|| random.next_u64() as u8);
-            other
+/// What a flood was.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flood {
+    pub datagrams: usize,
+    /// With all headers.
+    pub bytes: usize,
+    pub took: Duration,
+}
+
+impl Flood {
+    pub fn and(self, next: Self) -> Self {
+        Self {
+            datagrams: self.datagrams + next.datagrams,
+            bytes: self.bytes + next.bytes,
+            took: self.took + next.took,
         }
-        3 => noise(&[], random),
-        _ => noise(&message[..EnvelopeHeader::LEN], random),
+    }
+
+    /// To each of two nodes.
+    pub fn mbit_per_s(&self) -> f64 {
+        self.bytes as f64 * 8e-6 / 2.0 / self.took.as_secs_f64()
+    }
+}
+
+/// Makes junk, quickly.
+struct Maker {
+    random: Random,
+    noise: Vec<u8>,
+}
+
+impl Maker {
+    fn new() -> Self {
+        let mut random = Random::new(3);
+        let noise = (0..1 << 16).map(|_| random.next_u64() as u8).collect();
+        Self { random, noise }
+    }
+
+    /// `count` bytes that nobody has sent.
+    fn noise(&mut self, count: usize) -> &[u8] {
+        let from = self.random.below((self.noise.len() - count) as u64) as usize;
+        &self.noise[from..][..count]
+    }
+
+    /// One of `messages` again, changed, of a process that nobody knows, or invented: whole, or behind its header and as long as can
+    /// be. Most are long.
+    fn made_up(&mut self, messages: &[Vec<u8>]) -> Vec<u8> {
+        let message = &messages[self.random.below(messages.len() as u64) as usize];
+        match self.random.below(8) {
+            0 => message.clone(),
+            1 => bent(message, &mut self.random),
+            2 => {
+                let mut other = message.clone();
+                other[9..17].copy_from_slice(self.noise(8));
+                other
+            }
+            3 => self.noise(LONGEST).to_vec(),
+            _ => {
+                let header = &message[..EnvelopeHeader::LEN];
+                [header, self.noise(LONGEST - header.len())].concat()
+            }
+        }
     }
 }
 

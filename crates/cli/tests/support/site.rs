@@ -273,7 +273,7 @@ impl Site {
         self.path(&format!("{node}.sock"))
     }
 
-    fn log_path(&self, node: &str) -> PathBuf {
+    pub fn log_path(&self, node: &str) -> PathBuf {
         self.path(&format!("{node}.jsonl"))
     }
 

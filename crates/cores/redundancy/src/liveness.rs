@@ -28,9 +28,9 @@ struct Width {
     heard: u64,
     /// Send time of our latest full-length heartbeat that the partner echoed.
     echoed: Instant,
-    /// Full-length heartbeats of ours that were sent since that one, or since the link came up.
+    /// Full-length heartbeats of ours that were sent since that one while the link was up.
     unanswered: u8,
-    /// Heartbeats of any length that were sent on this link since then, or since it came up.
+    /// Heartbeats of any length that were sent on this link since then while it was up.
     sent: u16,
     /// Heartbeats that have come meanwhile and echo one of ours.
     answers: u16,
@@ -71,7 +71,7 @@ impl Width {
         self.unanswered > Self::UNANSWERED && (self.narrow || short_pass)
     }
 
-    /// Counts anew, where what was sent could not be answered; what is known stays known.
+    /// Counts anew, as what was sent to a process that has ended is not answered; what is known stays known.
     const fn count_anew(&mut self) {
         self.unanswered = if self.narrow { Self::UNANSWERED + 1 } else { 0 };
         self.sent = 0;
@@ -120,14 +120,16 @@ impl LinkState {
             self.measure(sample);
         }
         if addressed {
-            self.width.hear(heartbeat, answers, now);
+            self.width.hear(heartbeat, answers && self.up, now);
         }
         true
     }
 
-    /// A heartbeat leaves on this link.
+    /// A heartbeat leaves on this link. While that is down, nothing is answered, which shows nothing of what it passes.
     pub(crate) fn sent(&mut self, full: bool) {
-        self.width.sent(full);
+        if self.up {
+            self.width.sent(full);
+        }
     }
 
     /// What to echo of full-length heartbeats.
@@ -191,9 +193,6 @@ impl LinkState {
         self.up
     }
     pub(crate) const fn set_up(&mut self, up: bool) {
-        if up && !self.up {
-            self.width.count_anew();
-        }
         self.up = up;
     }
     pub(crate) const fn round_trip(&self) -> Option<Duration> {

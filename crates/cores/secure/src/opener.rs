@@ -170,17 +170,22 @@ impl<S: Suite> Opener<S> {
 
     /// What comes is opened with `keys` from now on.
     ///
-    /// The process that opened something last is expected to go on with either of the first two, and what they open is ready: a flood of
-    /// unknown processes, of which only some are tried, must not keep out a known one that changes its secret.
+    /// The process that was confirmed last, and the one that opened something last, are expected to go on with either of the first two, and
+    /// what they open is ready: a flood of unknown processes, of which only some are tried, must not keep out a known one that changes
+    /// its secret. Who repeats a packet of an earlier process has that one open last, and nothing else.
     /// Processes that seal with none of `keys` are forgotten, so that a secret that has by chance the identifier of an
     /// earlier one does not meet what was derived of that.
     pub fn set_keys(&mut self, keys: &Keyring<S>, now: Instant) {
-        if let Some(last) = self.known.get(self.last)
-            && let Some((_, origin)) = last.id
-        {
-            let (from, counter) = (last.from, first_of(last.generation));
+        // Where there is room for one alone, it is for the confirmed one.
+        let there = [Some(self.last), self.present];
+        let of = |at: Option<usize>| {
+            let known = self.known.get(at?)?;
+            let (_, origin) = known.id?;
+            Some((origin, (known.from, first_of(known.generation))))
+        };
+        for (origin, from) in there.map(of).into_iter().flatten() {
             for key in keys.identifiers().take(2) {
-                self.expect(keys, (key, origin), (from, counter), now);
+                self.expect(keys, (key, origin), from, now);
             }
         }
         for (at, known) in self.known.iter_mut().enumerate() {
@@ -205,7 +210,7 @@ impl<S: Suite> Opener<S> {
         }
         let at = self.replaced();
         // With a single place, that one is the process's own until it has gone on.
-        if at == self.last {
+        if at == self.present.unwrap_or(self.last) {
             return;
         }
         if let Some(known) = self.known.get_mut(at) {

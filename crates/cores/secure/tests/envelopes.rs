@@ -215,6 +215,30 @@ fn a_known_sender_changes_its_secret_in_a_flood_of_forged_senders_without_a_pack
 }
 
 #[test]
+fn a_confirmed_sender_changes_its_secret_in_a_flood_though_an_earlier_process_was_repeated_before()
+{
+    let (old, both, new) = (keys(&[1]), keys(&[1, 2]), keys(&[2, 1]));
+    for places in [2, 4] {
+        let (mut left, mut right) = (sealer(7), Opener::new(ROUTE, places, at(0)));
+        let before = sealed(&mut left, &old, b"before");
+        assert!(open(&mut right, &old, &before, at(1)).is_ok());
+        right.confirm();
+        // Nobody has opened it here before.
+        let earlier = sealed(&mut sealer(6), &old, b"earlier");
+        assert!(open(&mut right, &old, &earlier, at(2)).is_ok());
+        right.set_keys(&both, at(3));
+        for origin in 1000..1200 {
+            let mut forged = sealed(&mut sealer(origin), &new, b"x");
+            *forged.last_mut().unwrap() ^= 1;
+            assert!(open(&mut right, &both, &forged, at(4)).is_err());
+        }
+        let first = sealed(&mut left, &new, b"first");
+        let opened = open(&mut right, &both, &first, at(4));
+        assert!(opened.is_ok(), "{places} places: {opened:?}");
+    }
+}
+
+#[test]
 fn what_was_derived_of_a_secret_goes_with_it() {
     let (old, new) = (keys(&[1]), keys(&[2]));
     let (mut left, mut right) = (sealer(7), opener());

@@ -21,6 +21,9 @@ const LINK_LOOPBACK: u32 = 8;
 const ADDRESS_LEN: usize = 8;
 const ADDRESS: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
+const ADDRESS_BROADCAST: u16 = 4;
+/// Bits that the network of an address has at most where it has a broadcast address (RFC 3021).
+const BROADCAST_PREFIX_MAX: u8 = 30;
 
 /// One of the host's network interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Interface {
     pub up: bool,
     /// Its addresses, as the kernel orders them. Those of IPv6 that hold on one link only are left out.
     pub addresses: Vec<IpAddr>,
+    /// Addresses of IPv4 that stand for all hosts of its networks.
+    pub broadcasts: Vec<Ipv4Addr>,
 }
 
 /// The host's interfaces, the loopback one left out, by number.
@@ -60,6 +65,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             && let Some(interface) = found.get_mut(&index)
         {
             interface.addresses.push(address);
+            interface.broadcasts.extend(broadcasts(body));
         }
     })?;
     Ok(found.into_values().collect())
@@ -90,7 +96,23 @@ fn link(body: &[u8]) -> Option<Interface> {
         mtu,
         up: flags & LINK_UP != 0,
         addresses: Vec::new(),
+        broadcasts: Vec::new(),
     })
+}
+
+/// What stands for all hosts of an address's network: the highest one, and what it was given besides.
+fn broadcasts(body: &[u8]) -> impl Iterator<Item = Ipv4Addr> {
+    let prefix = body.get(1).copied().unwrap_or_default();
+    let four = |wanted| {
+        let mut all = attributes(body, ADDRESS_LEN);
+        let (_, value) = all.find(|(kind, _)| *kind == wanted)?;
+        let value: [u8; 4] = value.try_into().ok()?;
+        Some(Ipv4Addr::from(value))
+    };
+    let network = four(ADDRESS).filter(|_| prefix <= BROADCAST_PREFIX_MAX);
+    let highest = network.map(|it| it | Ipv4Addr::from(u32::MAX >> prefix));
+    let given = four(ADDRESS_BROADCAST).filter(|given| Some(*given) != highest);
+    highest.into_iter().chain(given)
 }
 
 fn address(body: &[u8]) -> Option<(u32, IpAddr)> {

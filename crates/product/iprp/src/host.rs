@@ -88,6 +88,17 @@ pub fn is_own(address: IpAddr) -> bool {
     address.is_loopback() || all.any(|it| *it == address)
 }
 
+/// The interface of this host on whose network `address` stands for all hosts, if there is one.
+pub fn broadcast_on(address: IpAddr) -> Option<String> {
+    let IpAddr::V4(address) = address else {
+        return None;
+    };
+    let interfaces = interfaces().unwrap_or_default();
+    let mut all = interfaces.into_iter();
+    let found = all.find(|it| it.broadcasts.contains(&address));
+    found.map(|it| it.name)
+}
+
 /// Longest copy that leaves whole on each of these, bytes behind the UDP header.
 fn room(attachments: &[Attachment]) -> usize {
     let of = |it: &Attachment| {

@@ -45,7 +45,7 @@ mod trust;
 pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};
 pub use daemon::{Found, Options, RunError, check_host, run};
-pub use host::{find_attachments as own_networks, is_own};
+pub use host::{broadcast_on, find_attachments as own_networks, is_own};
 pub use networks::{Attachment, Names, attachments};
 pub use request::{Request, socket_path};
 pub use route::{Hop, RouteEnd, RouteLimits};

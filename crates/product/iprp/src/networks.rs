@@ -221,6 +221,7 @@ mod tests {
             mtu: 1500,
             up: true,
             addresses: addresses.iter().map(|it| it.parse().unwrap()).collect(),
+            broadcasts: Vec::new(),
         }
     }
 

@@ -224,19 +224,21 @@ mod tests {
         );
     }
 
+    /// A reply that no socket takes at once.
+    struct Long;
+    impl Handler for Long {
+        type Request = Request;
+        type Reply = Vec<u32>;
+        fn is_order(_: &Request) -> bool {
+            false
+        }
+        fn handle(&mut self, _: Request) -> Vec<u32> {
+            (0..500_000).collect()
+        }
+    }
+
     #[test]
     fn a_reply_that_no_socket_takes_at_once_comes_whole() {
-        struct Long;
-        impl Handler for Long {
-            type Request = Request;
-            type Reply = Vec<u32>;
-            fn is_order(_: &Request) -> bool {
-                false
-            }
-            fn handle(&mut self, _: Request) -> Vec<u32> {
-                (0..500_000).collect()
-            }
-        }
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
         let _server = ControlServer::start(&path, None, Long).unwrap();
@@ -246,6 +248,25 @@ mod tests {
             Some(reply.as_array()?.len())
         };
         assert!((0..20).any(|_| whole() == Some(500_000)));
+    }
+
+    #[test]
+    fn whoever_takes_a_reply_bit_by_bit_is_given_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("left.sock");
+        let _server = ControlServer::start(&path, None, Long).unwrap();
+        let mut slow = UnixStream::connect(&path).unwrap();
+        slow.write_all(b"{\"command\":\"status\"}\n").unwrap();
+        let (mut bit, mut whole) = (vec![0; 64 * 1024], Vec::new());
+        loop {
+            // Always well before the next part would be given up.
+            thread::sleep(std::time::Duration::from_millis(150));
+            match slow.read(&mut bit) {
+                Ok(0) | Err(_) => break,
+                Ok(length) => whole.extend_from_slice(&bit[..length]),
+            }
+        }
+        assert_ne!(whole.last(), Some(&b'\n'), "{} bytes", whole.len());
     }
 
     #[test]

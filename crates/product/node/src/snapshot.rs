@@ -84,7 +84,7 @@ pub struct LinkSnapshot {
     pub up: bool,
     /// Whether short packets pass and none as long as those of states.
     pub narrow: bool,
-    /// Whether states go over it: it is up, and passes them whole or none does.
+    /// Whether states of some application go over it at present.
     pub carries: bool,
     /// Whether they ever could, since the start.
     pub came_up: bool,

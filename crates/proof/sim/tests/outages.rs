@@ -385,6 +385,33 @@ fn states_go_on_in_short_pieces_over_networks_that_are_all_narrow() {
     });
 }
 
+/// T-55: each channel chooses for itself.
+#[test]
+fn on_a_narrow_network_those_who_have_no_other_one_send_in_short_pieces_and_the_rest_goes_elsewhere()
+ {
+    let text = include_str!("../../../../scenarios/configurations/networks-apart.toml");
+    let config = Config::parse(text, "networks-apart.toml").expect("it is sound");
+    let (config, period) = (Arc::new(config), 40 * MS);
+    let first = Paths {
+        network: Some(0),
+        ..EVERYWHERE
+    };
+    assert_with_every_seed(|seed| {
+        let small = PathFault::Mtu { bytes: 1_232 };
+        let (at, lasts) = (moment(seed), 3 * SECOND);
+        let settings = Settings {
+            script: vec![fault(at, lasts, on(first, small))],
+            window: Window {
+                from: at + SECOND,
+                until: at + lasts,
+            },
+            ..Settings::new(Arc::clone(&config), seed, at + lasts)
+        };
+        let report = run(&settings).expect("the configuration is sound");
+        wrong(&report, 2 * period)
+    });
+}
+
 /// that short packets are lost, too, for a while shows nothing of long ones.
 #[test]
 fn after_an_outage_of_narrow_networks_states_go_on_in_short_pieces_at_once() {

@@ -44,10 +44,10 @@ impl Ping {
     }
 
     fn execute(self) -> Outcome {
-        another_host(self.host)?;
+        let host = another_host(self.host)?;
         let daemon = daemon(&self.config, self.json)?;
         let begun = daemon.ask(&Request::Ping {
-            host: self.host,
+            host,
             count: self.count,
             every_ms: self.every,
         })?;

@@ -87,7 +87,7 @@ impl Test {
     }
 
     fn send(&self, host: IpAddr, ask: &dyn Fn(&Request) -> Result<Value, String>) -> Outcome {
-        another_host(host)?;
+        let host = another_host(host)?;
         if self.count / self.rate > LONGEST_S {
             return Err(Failure::usage(format_args!(
                 "--count {} at --rate {} takes longer than {LONGEST_S} s: give fewer, or a higher rate",

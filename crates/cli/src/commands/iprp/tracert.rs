@@ -58,7 +58,7 @@ impl Tracert {
     fn execute(self) -> Outcome {
         let ways = match self.host {
             Some(host) => {
-                another_host(host)?;
+                let host = another_host(host)?;
                 ways(&daemon(&self.config, self.json)?, host)?
             }
             None => self.given_ways()?,
@@ -79,25 +79,25 @@ impl Tracert {
 
     fn given_ways(&self) -> Result<Vec<Way>, Failure> {
         let config = load(&self.config, self.json)?;
-        once_each(&self.to)?;
+        let to = once_each(&self.to)?;
         let own = own_networks(&config, &self.config.display().to_string());
-        let own = own.map_err(|problems| on_no_network(&self.to, &problems))?;
-        self.to.iter().map(|to| way(&own, *to)).collect()
+        let own = own.map_err(|problems| on_no_network(&to, &problems))?;
+        to.iter().map(|to| way(&own, *to)).collect()
     }
 }
 
 /// Each network is asked for once, each time a host on it.
-fn once_each(all: &[(u8, IpAddr)]) -> Result<(), Failure> {
-    for (place, (ind, to)) in all.iter().enumerate() {
+fn once_each(all: &[(u8, IpAddr)]) -> Result<Vec<(u8, IpAddr)>, Failure> {
+    let one = |(place, (ind, to)): (usize, &(u8, IpAddr))| {
         let before = all.iter().take(place).find(|it| it.0 == *ind);
         if let Some((_, before)) = before {
             return Err(Failure::usage(format_args!(
                 "--to {ind}={to}: {before} was given for network {ind} already; give each network once"
             )));
         }
-        another_host(*to)?;
-    }
-    Ok(())
+        Ok((*ind, another_host(*to)?))
+    };
+    all.iter().enumerate().map(one).collect()
 }
 
 /// The file is right, and says of no address of this host on which network it is.

@@ -155,6 +155,29 @@ fn a_link_that_comes_back_narrow_is_known_as_soon_as_any_other() {
 }
 
 #[test]
+fn a_narrow_link_is_found_however_often_it_is_down_for_a_moment() {
+    let mut it = Echoed::new();
+    it.run(1_000, ALL);
+    for _ in 0..6 {
+        it.run(500, SHORT);
+        it.outage(60);
+    }
+    assert_eq!(it.reported, [true]);
+}
+
+#[test]
+fn a_link_that_is_down_for_a_moment_again_and_again_is_not_narrow() {
+    let mut it = Echoed::new();
+    for _ in 0..50 {
+        it.run(200, ALL);
+        // What is lost until it is called down, a long one among it, and after that.
+        it.run(100, (false, false));
+        it.outage(60);
+    }
+    assert_eq!(it.reported, []);
+}
+
+#[test]
 fn a_link_that_loses_everything_alike_is_not_narrow() {
     let mut it = Echoed::new();
     it.run(1_000, ALL);

@@ -1,6 +1,6 @@
 //! What comes from another host, and is given to this one.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use crate::hosts::{Hosts, UDP, received, socket, wait_for};
 use bumpless_capture::{Card, Injector, Parsed, Ports, build, interfaces};
@@ -82,4 +82,13 @@ pub fn a_datagram_says_on_which_network_it_came() {
     assert_eq!((found[0].mtu, found[0].up), (1500, true));
     let expected: [IpAddr; 2] = ["10.1.0.1".parse().unwrap(), "fd00:a::1".parse().unwrap()];
     assert_eq!(found[0].addresses, expected);
+    assert_eq!(found[0].broadcasts, [Ipv4Addr::new(10, 1, 0, 255)]);
+    // One address alone has none; one was given its own.
+    hosts.ip(
+        &hosts.a,
+        "address add 10.7.0.1/31 dev na\naddress add 10.8.0.1/30 broadcast 10.8.0.9 dev na\n",
+    );
+    let found = hosts.at(&hosts.a, || interfaces().unwrap());
+    let more = [[10, 1, 0, 255], [10, 8, 0, 3], [10, 8, 0, 9]];
+    assert_eq!(found[0].broadcasts, more.map(Ipv4Addr::from));
 }

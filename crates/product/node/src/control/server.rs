@@ -21,7 +21,8 @@ use super::{Handler, refusal};
 const REQUEST_MAX: usize = 4096;
 /// How long a caller has for its whole request, and for taking the reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Bytes of a reply that are written at once.
+/// Bytes of a reply that are written at once. The kernel waits anew for room for each 32 KiB of a piece, so a caller has twice its time at
+/// most.
 const PIECE: usize = 64 * 1024;
 /// Most callers who have not finished their request; one more takes the place of whoever has been silent for longest.
 pub const CALLERS_MAX: usize = 32;
@@ -218,7 +219,6 @@ impl<H: Handler> Reception<H> {
             Err(error) => Err(refusal(format_args!("request not understood: {error}"))),
         };
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(REQUEST_TIMEOUT.to_std()))?;
         match reply {
             Ok(reply) => write_line(stream, &reply),
             Err(refusal) => write_line(stream, &refusal),
@@ -228,7 +228,11 @@ impl<H: Handler> Reception<H> {
 
 /// Writes `reply` piece by piece as it is made: the whole text may be of many megabytes.
 fn write_line(stream: &UnixStream, reply: &impl Serialize) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(PIECE, stream);
+    let patience = Patience {
+        stream,
+        left: REQUEST_TIMEOUT,
+    };
+    let mut out = BufWriter::with_capacity(PIECE, patience);
     let written = serde_json::to_writer(&mut out, reply).map_err(io::Error::from);
     let written = written
         .and_then(|()| out.write_all(b"\n"))
@@ -238,6 +242,30 @@ fn write_line(stream: &UnixStream, reply: &impl Serialize) -> io::Result<()> {
         let _ = out.into_parts();
     }
     written
+}
+
+/// Waits for a caller who takes what is written, and no longer in all than that has time: whoever takes it bit by bit would keep all
+/// others waiting. The time in which the reply is made is not the caller's.
+struct Patience<'a> {
+    stream: &'a UnixStream,
+    left: Duration,
+}
+
+impl Write for Patience<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == Duration::ZERO {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_write_timeout(Some(self.left.to_std()))?;
+        let began = Clock.now();
+        let written = self.stream.write(bytes);
+        self.left = self.left.saturating_sub(Clock.now().since(began));
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether it was the caller who left, or a signal that came.

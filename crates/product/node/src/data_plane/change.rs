@@ -245,6 +245,7 @@ impl<D: Drivers> DataPlane<D> {
         }
         // A transfer that ended with it is told to it, not to who comes.
         self.drain_events(now);
+        self.note_carriers();
         Ok(())
     }
 

@@ -313,15 +313,23 @@ impl<D: Drivers> DataPlane<D> {
     fn choose_links(&mut self, peer: PeerId, now: Instant) {
         let links = self.ports.len();
         let first = usize::from(peer.0) * links;
-        let Some(states) = self.link_snapshots.get_mut(first..first + links) else {
+        let Some(states) = self.link_snapshots.get(first..first + links) else {
             return;
         };
         let sender = &mut self.cores.sender;
-        for (link, state) in (0..).map(LinkId).zip(states.iter()) {
+        for (link, state) in (0..).map(LinkId).zip(states) {
             sender.set_link_narrow(peer, link, state.narrow);
             sender.set_link_healthy(peer, link, state.up, now);
         }
-        for (link, state) in (0..).map(LinkId).zip(states) {
+        self.note_carriers();
+    }
+
+    /// Notes which links carry states, for status: their states and the channels that there are say so.
+    pub(super) fn note_carriers(&mut self) {
+        let links = self.ports.len().max(1);
+        let sender = &self.cores.sender;
+        for (at, state) in self.link_snapshots.iter_mut().enumerate() {
+            let (peer, link) = (PeerId((at / links) as u8), LinkId((at % links) as u8));
             state.carries = state.up && sender.carries(peer, link);
         }
     }

@@ -28,11 +28,23 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts measuring.
+    /// Starts measuring, by threads as prompt as the processes whose stalls they are to explain.
     ///
     /// # Errors
     /// If there is no thread to be had.
     pub fn start() -> io::Result<Self> {
+        Self::with(Some(PRIORITY))
+    }
+
+    /// Starts measuring by threads without real-time priority, for processes without.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn patient() -> io::Result<Self> {
+        Self::with(None)
+    }
+
+    fn with(priority: Option<u8>) -> io::Result<Self> {
         let mut meter = Self {
             stop: Arc::default(),
             threads: Vec::new(),
@@ -44,8 +56,9 @@ impl Meter {
                 // A thread that may not be pinned there still measures where it happens to run.
                 let _ = realtime::pin(cpu);
                 let _ = realtime::tighten_timers();
-                // As prompt as the processes whose stalls it is to explain.
-                let _ = realtime::set_fifo(PRIORITY);
+                if let Some(priority) = priority {
+                    let _ = realtime::set_fifo(priority);
+                }
                 let mut meter = JitterMeter::new(STALL, STALLS_MAX);
                 meter.run(SLEEP, &stop);
                 meter

@@ -69,7 +69,7 @@ exemptions! {
     AsksMoreSlowly, "channel: asks more slowly", "T-23",
         "a sender that is not answered asks more and more slowly";
     LinksUnknown, "earliest first: links unknown", "T-14",
-        "a channel none of whose networks is up sends on all of them, while one that has another one leaves them alone";
+        "a channel none of whose networks is up, or passes full packets, sends on all of them, while one that has another one leaves them alone";
     NobodyReads, "channel: nobody reads", "A-11",
         "an application that does not run here reads nothing of what comes for it";
     NothingWritten, "continues: nothing written", "S-13",

@@ -26,7 +26,7 @@ mod whole;
 pub use self::bears_floods::{BearsFloods, Place};
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
-    ChannelTerms, Channels, Message, Passed, State, TransferTurn, full_payload,
+    ChannelTerms, Channels, Message, Networks, Passed, State, TransferTurn, full_payload,
 };
 pub use self::continues::{Continues, Continuing};
 pub use self::exemption::{Exemption, Forgiven, Tally};

@@ -2,9 +2,10 @@
 
 use bumpless_base::{Duration, Instant, LinkId, TransferOutcome};
 use bumpless_config::{Config, Distribution, Unsent};
+use bumpless_node::snapshot::LinkSnapshot;
 
 use super::World;
-use crate::check::{ChannelTerms, TransferTurn};
+use crate::check::{ChannelTerms, Networks, TransferTurn};
 
 /// Packets that a driver hands over at once.
 const BURST: u64 = 64;
@@ -54,10 +55,12 @@ impl World {
         };
         let networks = plane.networks().max(1);
         let partners = plane.links().chunks(networks);
-        let is_up = |link: &LinkId| {
-            partners
-                .clone()
-                .all(|links| links[usize::from(link.0)].carries)
+        let all = |is: fn(&LinkSnapshot) -> bool| {
+            let to_all = |link: &LinkId| {
+                let mut partners = partners.clone();
+                partners.all(|links| is(&links[usize::from(link.0)]))
+            };
+            (0..networks as u8).map(LinkId).filter(to_all).collect()
         };
         let exchange = &mut *self.exchange.get();
         self.checks.turn(&TransferTurn {
@@ -67,7 +70,10 @@ impl World {
             taken: &exchange.taken,
             sent: &exchange.sent,
             round_trip: round_trip.unwrap_or_default(),
-            up: (0..networks as u8).map(LinkId).filter(is_up).collect(),
+            networks: Networks {
+                up: all(|link| link.up),
+                wide: all(|link| link.up && !link.narrow),
+            },
             sessions: &process.sessions,
             answer: &|application, ticket| {
                 let outcome = channel(application).map(|channel| channel.mailbox.outcome(ticket));

@@ -8,22 +8,27 @@
 use bumpless_base::{LinkId, LinkSet};
 
 use super::sending::{Ready, Sending};
+use super::told::Networks;
 use crate::check::{Exemption, Tally, Verdict};
 
-/// The networks on which a node hears its partners, and so those that carry states (T-14).
+/// What a node knows of its networks in a turn in which it sends: as they are before it, or after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// Before the turn in which it sends, and after it.
-    pub both: LinkSet,
-    /// Before it or after it.
-    pub either: LinkSet,
+    pub before: Networks,
+    pub after: Networks,
 }
 
 impl Heard {
-    /// Whether `channel` may leave `network` alone, since another one of its own carries it.
+    /// Whether `channel` may leave `network` alone, since another one of its own is up and this one is not (T-14), or passes full
+    /// packets and this one does not (T-55).
     fn may_leave(self, network: usize, channel: &Sending) -> bool {
-        let up = u8::try_from(network).is_ok_and(|link| self.both.contains(LinkId(link)));
-        !up && channel.is_reached(self.either)
+        let is_worse = |[before, after]: [LinkSet; 2]| {
+            let both = before.intersection(after);
+            let has = u8::try_from(network).is_ok_and(|link| both.contains(LinkId(link)));
+            !has && channel.is_reached(before.union(after))
+        };
+        let ends = [self.before, self.after];
+        is_worse(ends.map(|it| it.up)) || is_worse(ends.map(|it| it.wide))
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, VecDeque};
 use self::earliest_first::EarliestFirst;
 use self::node::Node;
 pub use self::receiving::full_payload;
-pub use self::told::{ChannelTerms, Message, Passed, State, TransferTurn};
+pub use self::told::{ChannelTerms, Message, Networks, Passed, State, TransferTurn};
 use super::{Delivered, Exemption, Tally, Verdict, Violation};
 
 /// A transfer cycle of a session, and what it carries.
@@ -184,7 +184,7 @@ impl Channels {
                     if before != this {
                         let channels = node.sendings(passed.partner);
                         let order = &mut self.earliest_first;
-                        let heard = node.heard(turn.up);
+                        let heard = node.heard(turn.networks);
                         note(
                             "earliest first",
                             order.leaves((application, passed.network), heard, channels),

@@ -6,7 +6,7 @@ use bumpless_wire::DataHeader;
 use super::earliest_first::Heard;
 use super::receiving::Receiving;
 use super::sending::{ProbeTimeouts, Sending};
-use super::told::{ChannelTerms, Message, Passed, TransferTurn};
+use super::told::{ChannelTerms, Message, Networks, Passed, TransferTurn};
 use crate::check::{Exemption, Tally, Verdict};
 
 /// A channel at one of its nodes.
@@ -36,8 +36,8 @@ pub(super) struct Node {
     /// When 64 questions last had no answer: a wait that had begun by then is a slow one.
     slow_at: Instant,
     longest_round_trip: Duration,
-    /// The networks on which it heard its partners after the turn before.
-    up: LinkSet,
+    /// Its networks after the turn before.
+    networks: Networks,
     tally: Tally,
 }
 
@@ -71,7 +71,7 @@ impl Node {
             repeated: 0,
             slow_at: Instant::ZERO,
             longest_round_trip: first.unwrap_or_default(),
-            up: LinkSet::EMPTY,
+            networks: Networks::default(),
             tally: tally.clone(),
         }
     }
@@ -103,7 +103,8 @@ impl Node {
         mut note: impl FnMut(usize, Verdict),
     ) {
         // What is heard from this turn on can only be asked in the next.
-        let up = std::mem::replace(&mut self.up, turn.up).intersection(turn.up);
+        let before = std::mem::replace(&mut self.networks, turn.networks);
+        let up = before.up.intersection(turn.networks.up);
         let probe_timeout = self.silence(up, turn.acted);
         self.quiet = true;
         for (application, end) in self.ends.iter_mut().enumerate() {
@@ -122,11 +123,11 @@ impl Node {
         }
     }
 
-    /// What it hears in a turn after which that is `up`.
-    pub(super) fn heard(&self, up: LinkSet) -> Heard {
+    /// What it knows in a turn after which its networks are like `after`.
+    pub(super) const fn heard(&self, after: Networks) -> Heard {
         Heard {
-            both: self.up.intersection(up),
-            either: self.up.union(up),
+            before: self.networks,
+            after,
         }
     }
 

@@ -81,6 +81,7 @@ fn ack(cycle: u32, blocks: &[(u32, u32)]) -> Passed {
 struct Bench {
     channels: Channels,
     up: LinkSet,
+    wide: LinkSet,
     safe: Option<u64>,
     failed: Option<u64>,
 }
@@ -93,6 +94,7 @@ impl Bench {
         let mut bench = Self {
             channels,
             up: LinkSet::first(2),
+            wide: LinkSet::first(2),
             safe: None,
             failed: None,
         };
@@ -121,7 +123,10 @@ impl Bench {
             taken,
             sent,
             round_trip: Duration::ZERO,
-            up: self.up,
+            networks: Networks {
+                up: self.up,
+                wide: self.wide.intersection(self.up),
+            },
             sessions: &[Some(SESSION); 2],
             answer: &|_, ticket| {
                 if Some(ticket) <= safe {
@@ -421,7 +426,10 @@ fn partner_begins(channels: &mut Channels) {
         taken: &[],
         sent: &[first],
         round_trip: Duration::ZERO,
-        up: LinkSet::first(2),
+        networks: Networks {
+            up: LinkSet::first(2),
+            wide: LinkSet::first(2),
+        },
         sessions: &[Some(SESSION)],
         answer: &|_, _| TransferOutcome::Pending,
         at: 0,
@@ -461,7 +469,10 @@ fn another_state_than_its_cycle_carries_is_found() {
                 taken,
                 sent: &[],
                 round_trip: Duration::ZERO,
-                up: LinkSet::first(2),
+                networks: Networks {
+                    up: LinkSet::first(2),
+                    wide: LinkSet::first(2),
+                },
                 sessions: &[Some(SESSION); 2],
                 answer: &|_, _| TransferOutcome::Pending,
                 at: 0,

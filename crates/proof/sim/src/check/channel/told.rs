@@ -83,14 +83,23 @@ pub struct TransferTurn<'a> {
     pub sent: &'a [Passed],
     /// The longest round trip that its status shows.
     pub round_trip: Duration,
-    /// The networks on which it hears every partner, as it says itself after the turn.
-    pub up: LinkSet,
+    /// Its networks, as it says itself after the turn.
+    pub networks: Networks,
     /// The session of each application's channel after the turn; beyond the end, none.
     pub sessions: &'a [Option<u32>],
     /// What an application is told of one of its states.
     pub answer: &'a dyn Fn(usize, u64) -> TransferOutcome,
     /// True time.
     pub at: u64,
+}
+
+/// What a node says of its networks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Networks {
+    /// On which it hears every partner.
+    pub up: LinkSet,
+    /// Of those, which pass packets of full length to every partner.
+    pub wide: LinkSet,
 }
 
 impl TransferTurn<'_> {

@@ -52,6 +52,31 @@ fn only_a_channel_with_another_network_that_is_heard_may_leave_one_alone_that_is
 }
 
 #[test]
+fn a_channel_may_leave_a_narrow_network_alone_where_another_one_of_its_own_passes_full_packets() {
+    let sent = |networks: &[usize], wide| {
+        let [here, there] = [(1, 10, &[0][..]), (2, 5, networks)].map(|(id, ms, networks)| {
+            let networks = networks.to_vec();
+            ChannelTerms {
+                networks,
+                ..terms(id, ms)
+            }
+        });
+        let mut bench = Bench::new(vec![here, there]);
+        bench.wide = wide;
+        assert_eq!(bench.turn(Instant::ZERO, &[], &[]), FINE);
+        bench.publish(0, 0, Instant::ZERO);
+        bench.publish(1, 0, Instant::ZERO);
+        bench.turn(ms(1), &[], &[data(0, packet(0, ms(1))), other(0)])
+    };
+    let second = LinkSet::only(LinkId(1));
+    assert_eq!(sent(&[0, 1], second), FINE);
+    const WRONG: [&str; 1] = ["earliest first"];
+    assert_eq!(sent(&[0], second), WRONG, "it has no other");
+    assert_eq!(sent(&[0, 1], LinkSet::EMPTY), WRONG, "none passes them");
+    assert_eq!(sent(&[0, 1], LinkSet::first(2)), WRONG, "it is not narrow");
+}
+
+#[test]
 fn what_is_sent_on_a_channel_that_is_not_shared_with_that_node_is_found() {
     let sent = |of: fn(Passed) -> Passed, passed: Passed| {
         let mut bench = Bench::new(vec![terms(1, 10)]);
