@@ -1,5 +1,6 @@
 //! `bumpless impact`: what packets do to a processor's tasks.
 
+mod measure;
 mod model;
 mod paper;
 mod patterns;
@@ -7,8 +8,9 @@ mod patterns;
 use std::path::{Path, PathBuf};
 
 use bumpless_bench::run::progress::ProgressLine;
-use clap::Args;
+use clap::{Args, Subcommand};
 
+use self::measure::Measure;
 use self::model::Model;
 use crate::output::{Failure, Outcome};
 
@@ -19,7 +21,10 @@ const SCHEMA: &str = "bumpless.impact/1";
 /// One processor with interrupts, a driver's task, a critical task and a queue between; the same input always gives the same
 /// output. Exit status 0; 1 where --patterns finds one in which slack is late or hands on less than queue.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Impact {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Draw the dissertation's figures beside what its text says of each, into this page
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "impact.html", conflicts_with_all = ["patterns", "Model", "seed"])]
     paper: Option<PathBuf>,
@@ -36,9 +41,17 @@ pub struct Impact {
     json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    Measure(Measure),
+}
+
 impl Impact {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if let Some(Command::Measure(measure)) = self.command {
+            return measure.run();
+        }
         let json = self.json;
         self.execute().map_err(|failure| failure.in_json(json))
     }
