@@ -24,6 +24,18 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// Has all signals that end a command do nothing, however often they come, for what is to end with its input alone.
+///
+/// # Errors
+/// The system refuses a handler.
+pub fn outlast_signals() -> Result<(), Failure> {
+    let all = [SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2];
+    let all = all.into_iter();
+    all.map(|signal| flag::register(signal, Arc::default()))
+        .try_for_each(|it| it.map(drop))
+        .map_err(not_installed)
+}
+
 /// As [`stop_flag`], but SIGHUP sets a flag of its own, the second one: to read a file again.
 pub fn stop_and_reload_flags() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
     let flags = (Arc::default(), Arc::default());

@@ -3,9 +3,9 @@
 //! The lock is the kernel's, so it goes with its holder however that ends.
 
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bumpless_guarded_file::{Cause, Guard};
@@ -14,6 +14,8 @@ use crate::device;
 use crate::setting::{Setting, Value};
 use crate::tree::Tree;
 
+/// Of a record's file: whoever may open it, be it for reading, may lock it, and nothing would be changed or put back.
+const PRIVATE: u32 = 0o600;
 /// Most bytes of a record that are read.
 const LEN_MAX: u64 = 1 << 20;
 
@@ -179,10 +181,12 @@ fn make(folder: &Path) -> Result<(), RecordError> {
 fn open(path: &Path) -> Result<File, RecordError> {
     let io = |error| RecordError::Io(path.to_owned(), error);
     let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o644);
+    options.read(true).append(true).create(true).mode(PRIVATE);
     let file = options.custom_flags(libc::O_NOFOLLOW).open(path);
     let file = file.map_err(io)?;
     believed(path, &file.metadata().map_err(io)?)?;
+    // One that was there may have another mode; what is believed is this user's.
+    let _ = file.set_permissions(Permissions::from_mode(PRIVATE));
     Ok(file)
 }
 
@@ -289,8 +293,21 @@ mod tests {
     }
 
     #[test]
+    fn nobody_else_may_open_a_record_and_so_hold_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file_name("lo"));
+        for was in [None, Some(0o644)] {
+            if let Some(mode) = was {
+                fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            }
+            let record = Record::take(folder.path(), "lo").unwrap();
+            let mode = record.file.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{was:?}");
+        }
+    }
+
+    #[test]
     fn a_record_that_others_could_have_written_is_not_believed() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         drop(Record::take(folder.path(), "lo").unwrap());
         let path = folder.path().join(file_name("lo"));

@@ -22,8 +22,11 @@ pub struct Thread {
 /// Bytes of a thread's name that kernels before 5.17 keep (TASK_COMM_LEN less the zero at its end).
 const CUT: usize = 15;
 
+/// Among the flags of a process (proc_pid_stat(5)): the kernel's own (PF_KTHREAD). No program can have it.
+const OF_THE_KERNEL: u64 = 0x0020_0000;
+
 /// Threads of the interface with this name. The kernel names them after it, so that an interface of the same name in another network
-/// namespace shares them.
+/// namespace shares them. Programs that call themselves so are none.
 pub fn of_interface(tree: &Tree, name: &str) -> Vec<Thread> {
     let begins = format!("napi/{name}-");
     let numbers = fs::read_dir(tree.of_processes()).into_iter().flatten();
@@ -52,8 +55,12 @@ fn read(folder: &Path, number: u32) -> Option<Thread> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     // The name in parentheses may have anything in it.
     let behind_name = stat.rsplit_once(')')?.1;
-    // The 40th field, where the one behind the name is the third (proc_pid_stat(5)).
-    let priority = behind_name.split_whitespace().nth(40 - 3)?;
+    // Fields are counted from 1, and the one behind the name is the third (proc_pid_stat(5)).
+    let field = |number: usize| behind_name.split_whitespace().nth(number - 3);
+    let (flags, priority): (u64, _) = (field(9)?.parse().ok()?, field(40)?);
+    if flags & OF_THE_KERNEL == 0 {
+        return None;
+    }
     let status = fs::read_to_string(folder.join("status")).ok()?;
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -106,15 +113,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_an_interface_are_found_by_their_names_alone() {
+    fn threads_of_an_interface_are_the_kernels_that_have_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let tree = Tree::below(folder.path());
-        for (number, name) in [
-            (7, "napi/eth0-8193"),
-            (5, "napi/eth0-1"),
-            (6, "napi/eth0-1-5"),
-            (8, "napi/eth01-3"),
-            (9, "ksoftirqd/0"),
+        let of_a_program = 0x0040_0100;
+        for (number, name, flags) in [
+            (7, "napi/eth0-8193", 0x0020_8040),
+            (5, "napi/eth0-1", 0x0020_8040),
+            (6, "napi/eth0-1-5", 0x0020_8040),
+            (8, "napi/eth01-3", 0x0020_8040),
+            (9, "ksoftirqd/0", 0x0020_8040),
+            // Whoever calls their program so would be given the interface's priority.
+            (10, "napi/eth0-2", of_a_program),
         ] {
             let at = tree.of_process(number);
             fs::create_dir_all(&at).unwrap();
@@ -122,7 +132,11 @@ mod tests {
             fs::write(at.join("comm"), format!("{name}\n")).unwrap();
             fs::write(
                 at.join("stat"),
-                format!("{number} ({name})) S) S {}50 1 0\n", zeros(36)),
+                format!(
+                    "{number} ({name})) S) S {}{flags} {}50 1 0\n",
+                    zeros(5),
+                    zeros(30)
+                ),
             )
             .unwrap();
             fs::write(at.join("status"), "Name:\tx\nCpus_allowed_list:\t0-1\n").unwrap();

@@ -178,6 +178,8 @@ pub struct Registration {
     pub processor_percent: u64,
     /// The highest priority that they may have.
     pub priority_max: u8,
+    /// So many packets their budgets may let in at once, all together; `None`: as many as their share permits.
+    pub burst_max: Option<u32>,
 }
 
 /// Whether the interfaces of a node's networks are guarded against floods of packets.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use bumpless_config::reading::Reader;
 use bumpless_config::{Problem, Registration, read_configuration};
 use bumpless_guard::{Rate, Setup};
-use bumpless_plan::reception::cost::{Budgets, Costs, Load};
+use bumpless_plan::reception::cost::{Budgets, Costs, Load, Registered};
 use bumpless_reception::{NamedFlow, Rest, rates, setup};
 
 pub use schema::sample;
@@ -70,12 +70,13 @@ impl Config {
         setup(&self.flows, &self.rest)
     }
 
-    /// With what reception is reckoned.
-    pub const fn costs(&self) -> Costs {
+    /// With what reception is reckoned; what is set aside for programs that register is no part of the reserve.
+    pub fn costs(&self) -> Costs {
+        let of_programs = self.registered_percent();
         Costs {
             packet_ns: self.host.packet_ns,
             dropped_ns: self.host.dropped_ns,
-            reserve_percent: self.host.processor_percent,
+            reserve_percent: self.host.processor_percent.saturating_sub(of_programs),
             ring: self.host.ring,
         }
     }
@@ -85,7 +86,7 @@ impl Config {
         self.cost_with(&[])
     }
 
-    /// The same with what programs have registered.
+    /// The same with what programs have registered, and the share that is set aside for it.
     pub fn cost_with(&self, registered: &[Rate]) -> Load {
         let (mut from_anywhere, from_known) = rates(&self.flows);
         from_anywhere.extend(registered);
@@ -94,8 +95,26 @@ impl Config {
             from_known: &from_known,
             from_anywhere: &from_anywhere,
             rest: &self.rest.rates(),
+            // What is registered is known, and what may be is not beside it.
+            registered: match registered.is_empty() {
+                true => self.registered(),
+                false => Registered::default(),
+            },
         };
-        Load::new(&self.costs(), &budgets)
+        let mut costs = self.costs();
+        if !registered.is_empty() {
+            costs.reserve_percent += self.registered_percent();
+        }
+        Load::new(&costs, &budgets)
+    }
+
+    /// What programs may register at most.
+    fn registered(&self) -> Registered {
+        let burst = self.registration.as_ref().and_then(|it| it.burst_max);
+        Registered {
+            burst: burst.map_or(0, u64::from),
+            percent: self.registered_percent(),
+        }
     }
 
     /// The share of a processor that programs may register, percent.

@@ -61,7 +61,11 @@ pub fn run(
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
-    let disk = Disk::open(config, node, &wiring)?;
+    let wanted = || !options.stop.load(Ordering::Acquire);
+    let disk = Disk::open(config, node, &wiring, &wanted)?;
+    if !wanted() {
+        return Ok(());
+    }
     let found = read_disk(disk.as_ref(), &mut notes);
     let own = wiring
         .applications

@@ -3,12 +3,15 @@
 //! The lock is the kernel's, so it goes with the process however that ends; the file that
 //! stays behind holds nothing and hurts no later start.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+
+/// Of the lock's file: whoever may open it, be it for reading, may lock it, and keep every later start from running.
+const PRIVATE: u32 = 0o600;
 
 /// Held for as long as the node runs.
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl InstanceLock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(PRIVATE)
             .open(path)
             .map_err(io)?;
         file.try_lock().map_err(|error| match error {
@@ -90,6 +94,8 @@ impl InstanceLock {
             // A file system without locks, too: without one, two processes would run unnoticed.
             TryLockError::Error(cause) => io(cause),
         })?;
+        // One that was there may have been another user's, who may change that alone.
+        let _ = file.set_permissions(Permissions::from_mode(PRIVATE));
         file.set_len(0).map_err(io)?;
         file.rewind().map_err(io)?;
         writeln!(file, "{}", std::process::id()).map_err(io)?;
@@ -171,12 +177,27 @@ mod tests {
 
     #[test]
     fn a_directory_is_made_for_its_owner_alone() {
-        use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("own/left.lock");
         InstanceLock::take(&path).unwrap();
         let made = fs::metadata(path.parent().unwrap()).unwrap();
         assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn nobody_else_may_open_a_lock_and_so_hold_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (fresh, there) = (
+            directory.path().join("fresh.lock"),
+            directory.path().join("there.lock"),
+        );
+        fs::write(&there, "1\n").unwrap();
+        fs::set_permissions(&there, Permissions::from_mode(0o644)).unwrap();
+        for path in [fresh, there] {
+            let _lock = InstanceLock::take(&path).unwrap();
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        }
     }
 
     #[test]

@@ -160,7 +160,7 @@ pub(super) fn sidecar(
     let mut command = match first {
         Some((first, more)) => {
             let words = more.iter().fold(Command::new(first), Command::argument);
-            words.argument(&file)
+            words.script(&file)
         }
         None => Command::new(&file),
     };

@@ -17,6 +17,8 @@ pub struct Command {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// The file that `program` is to start, one of its arguments; `None`: `program` is what is meant.
+    pub script: Option<PathBuf>,
     /// The folder in which it runs, else the host's.
     pub folder: Option<PathBuf>,
     /// The priority among real-time threads (SCHED_FIFO) that its process gets when it has begun, where that is permitted.
@@ -33,6 +35,7 @@ impl Command {
         Self {
             program: program.into(),
             arguments: Vec::new(),
+            script: None,
             folder: None,
             realtime: None,
             hash: None,
@@ -47,15 +50,18 @@ impl Command {
         self
     }
 
-    /// How people call it: the script of an interpreter, else the program itself.
-    pub fn name(&self) -> String {
-        self.script().unwrap_or(&self.program).display().to_string()
+    /// With the file that it is to start as one more argument: an interpreter's script.
+    #[must_use]
+    pub fn script(mut self, script: impl Into<PathBuf>) -> Self {
+        let script = script.into();
+        self.script = Some(script.clone());
+        self.argument(script)
     }
 
-    /// The first argument that is a file with an ending, as scripts of interpreters are.
-    pub(crate) fn script(&self) -> Option<&Path> {
-        let mut arguments = self.arguments.iter().map(Path::new);
-        arguments.find(|argument| argument.extension().is_some() && self.seen(argument).is_file())
+    /// How people call it: the script of an interpreter, else the program itself.
+    pub fn name(&self) -> String {
+        let file = self.script.as_ref().unwrap_or(&self.program);
+        file.display().to_string()
     }
 
     /// A path as the program sees it.
@@ -65,7 +71,7 @@ impl Command {
 
     /// The file that makes this program what it is: the script, else the program, where the system finds it.
     pub(crate) fn file(&self) -> PathBuf {
-        if let Some(script) = self.script() {
+        if let Some(script) = &self.script {
             return self.seen(script);
         }
         if self.program.components().count() > 1 {

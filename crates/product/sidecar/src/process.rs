@@ -384,7 +384,7 @@ fn available_memory() -> Option<u64> {
 
 /// Whose fault it is that the system does not start it: what is started, which need not be the program's own file.
 fn not_started(command: &Command, error: io::Error) -> StartCause {
-    match command.script() {
+    match command.script {
         Some(_) => StartCause::Starter(command.program.clone(), error),
         None => StartCause::System(error),
     }

@@ -246,6 +246,32 @@ fn each_way_not_to_start_is_told_with_cause_and_remedy() {
     }
 }
 
+fn a_file_among_its_arguments_is_neither_blamed_nor_taken_for_the_program() {
+    let place = tempfile::tempdir().expect("a folder");
+    let data = place.path().join("plant.toml");
+    fs::write(&data, "level = 1").expect("a file");
+    let absent = Command::new("/nowhere/level").argument(&data);
+    let told = fault(&absent, SUM, patient()).to_string();
+    assert!(
+        told.starts_with("program /nowhere/level: the system does not start it"),
+        "{told}"
+    );
+    let sidecar = started(&own("sum").argument(&data), SUM, patient());
+    let file = std::env::current_exe().expect("this program");
+    let own_file = Hash::of_file(&file).expect("it can be read");
+    assert_eq!(sidecar.owner(), own_file.short());
+    // What starts it is blamed where it is that which is not there.
+    let started_by = Command::new("/nowhere/interpreter").script(&data);
+    let told = fault(&started_by, SUM, patient()).to_string();
+    for part in [
+        "program",
+        "plant.toml",
+        "\"/nowhere/interpreter\", which is to start it",
+    ] {
+        assert!(told.contains(part), "{part:?} in {told:?}");
+    }
+}
+
 fn a_program_that_is_killed_before_it_is_ready_is_told_so() {
     let fault = fault(&own("silent"), SUM, patient());
     assert!(matches!(
@@ -293,6 +319,7 @@ tests_and_programs!(
     ctrl_c_reaches_the_host_first,
     a_program_gets_the_priority_that_it_is_given,
     each_way_not_to_start_is_told_with_cause_and_remedy,
+    a_file_among_its_arguments_is_neither_blamed_nor_taken_for_the_program,
     a_program_that_is_killed_before_it_is_ready_is_told_so,
     another_file_than_the_one_agreed_on_is_not_started,
 );

@@ -18,6 +18,7 @@
 //! | [`chart`] | lines, bars and maps as SVG |
 //! | [`paper`] | the dissertation's figures, and what the text says of each |
 //! | [`report`] | the page |
+//! | [`measured`] | a real task under a flood, beside the model |
 #![forbid(unsafe_code)]
 
 pub mod capture;
@@ -25,6 +26,7 @@ pub mod chart;
 pub mod flows;
 pub mod load;
 pub mod machine;
+pub mod measured;
 pub mod nic;
 pub mod paper;
 pub mod patterns;

@@ -9,7 +9,8 @@ use crate::chart;
 use crate::machine::PARAMETERS;
 use crate::paper::{Claim, Part};
 
-const STYLE: &str = include_str!("page.css");
+/// Of every page here.
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// The page with these parts.
 pub fn page(version: &str, parts: &[Part]) -> String {

@@ -4,11 +4,12 @@
 //! faults, and gathers the logs as a [`runlog::Run`]; [`evaluate()`](evaluate::evaluate) judges
 //! them, a pure function; [`report`] shows them. [`torture`] does it in namespaces; [`iprp`] has two hosts with iPRP between
 //! them; [`study`] measures failovers over a wide-area network, [`programs`] has unmodified programs of many substations on it, and [`sites`] ends
-//! sites of a pair on it; what these three keep has the form of [`kept`]. Nothing in the product depends on this crate.
+//! sites of a pair on it; what these three keep has the form of [`kept`]. [`flood`] measures what packets do to a task. Nothing in the product depends on this crate.
 
 pub mod demo;
 pub mod evaluate;
 pub mod fault;
+pub mod flood;
 pub mod iprp;
 pub mod kept;
 pub mod programs;

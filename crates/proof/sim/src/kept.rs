@@ -48,8 +48,11 @@ impl StateDisk {
         };
         let bytes = self.0.get(index).and_then(Option::as_ref);
         let pair = config.pair_id();
-        let restored =
-            bytes.and_then(|bytes| judge(bytes, (pair, settings), EPOCH + now).state.ok());
+        let restored = bytes.and_then(|bytes| {
+            judge(bytes, (pair, settings), EPOCH + now, &|| true)
+                .state
+                .ok()
+        });
         let restored = restored.map(|restored| {
             let until = local + restored.usable_for;
             (restored, until)

@@ -248,6 +248,17 @@ fn everything_wrong_with_a_file_is_told_at_once() {
         "{told}"
     );
     assert!(!told.contains("no node is called"), "{told}");
+    let sound = r#"{"schema":"bumpless.wan-topology/1","router_us":0,"nodes":[
+        {"name":"a","kind":"substation"},{"name":"b","kind":"centre"}],
+        "links":[{"ends":["a","b"],"delay_us":1}]}"#;
+    assert!(Topology::from_json(sound).is_ok());
+    for (once, twice) in [
+        (r#""delay_us":1"#, r#""delay_us":1,"delay_us":9000"#),
+        (r#""kind":"centre""#, r#""kind":"centre","kind":"centre""#),
+    ] {
+        let told = said(&sound.replace(once, twice));
+        assert!(told.contains("duplicate field"), "{told}");
+    }
     let other = text.replace("topology/1", "topology/9");
     assert!(
         Topology::from_json(&other).unwrap_err()[0]

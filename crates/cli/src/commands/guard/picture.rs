@@ -98,8 +98,8 @@ fn heading(with_rates: bool) -> String {
         ""
     };
     format!(
-        "  {:<32} {:>16} {:>12} {:>14} {:>12}{rates}",
-        "flow", "budget", "passed", "beyond budget", "closed"
+        "  {:<32} {:>16} {:>12} {:>14} {:>12} {:>12}{rates}",
+        "flow", "budget", "passed", "beyond budget", "closed", "socket full"
     )
 }
 
@@ -109,6 +109,9 @@ fn row(flow: &Value, with_rates: bool) -> String {
         (Some(capacity), Some(period)) => format!("{capacity} in {period} ms"),
         _ => "closed".to_owned(),
     };
+    // Of what passed; where no socket is open, it is lost otherwise.
+    let lost = flow["socket"]["lost"].as_u64();
+    let lost = lost.map_or("-".to_owned(), |lost| lost.to_string());
     let rates = match with_rates {
         true => {
             let per_s = &flow["per_s"];
@@ -119,7 +122,7 @@ fn row(flow: &Value, with_rates: bool) -> String {
         false => String::new(),
     };
     format!(
-        "  {:<32} {budget:>16} {:>12} {:>14} {:>12}{rates}",
+        "  {:<32} {budget:>16} {:>12} {:>14} {:>12} {lost:>12}{rates}",
         flow["name"].as_str().unwrap_or_default(),
         number(&flow["passed"]),
         number(&flow["dropped"]["capacity"]),
@@ -136,7 +139,8 @@ mod tests {
             "registration": {"allowed": true, "flows": 1, "flows_max": 32, "percent_of_processor": 0.4, "percent_of_processor_max": 10.0,
                 "group": "control", "socket": "/run/g.sock", "refused": {"taken": 0, "budget": 3}},
             "interfaces": [{"name": "a", "mode": "native", "flows": [
-                {"name": "x", "capacity": 10, "period_ms": 100.0, "passed": passed, "dropped": {"capacity": beyond, "closed": 0}},
+                {"name": "x", "capacity": 10, "period_ms": 100.0, "passed": passed, "dropped": {"capacity": beyond, "closed": 0},
+                    "socket": {"waiting_bytes": 768, "lost": 4321}},
                 {"name": "y", "capacity": 0, "period_ms": null, "passed": 0, "dropped": {"capacity": 0, "closed": 7}}]}]})
     }
 
@@ -155,6 +159,7 @@ mod tests {
             "10 in 100 ms",
             "closed",
             "500",
+            "4321",
             "weakness: none to speak of",
             "1 of 32 sockets",
             "group control may, at /run/g.sock; refused: budget 3",

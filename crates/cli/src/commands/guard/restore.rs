@@ -39,7 +39,7 @@ impl Restore {
         let all = match self.when_input_ends {
             true => {
                 // A service manager signals all processes of a service, also when its node has just crashed.
-                let _signals = stop::stop_flag()?;
+                stop::outlast_signals()?;
                 match is_left(&mut io::stdin().lock()) {
                     true => restore((&Tree::default(), Path::new(FOLDER)), true),
                     false => Vec::new(),

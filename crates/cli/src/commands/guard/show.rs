@@ -103,8 +103,7 @@ impl Top {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // What was missed while the process was stopped is not made up for.
-            due = Instant::now().max(due + self.every);
+            due = next_look(due, self.every, Instant::now());
             let is_read = match daemon.ask(&Request::Status) {
                 Ok(status) => {
                     let mut shown = status.clone();
@@ -132,6 +131,15 @@ impl Top {
     }
 }
 
+/// When to look again after a look that was due at `due` and began `now`. What was missed while the process was stopped is not made up for:
+/// two looks at once would show rates of no time at all.
+fn next_look(due: Instant, every: Duration, now: Instant) -> Instant {
+    match due + every {
+        next if next > now => next,
+        _ => now + every,
+    }
+}
+
 impl Reload {
     /// Runs the command.
     pub fn run(self) -> Outcome {
@@ -147,5 +155,21 @@ impl Reload {
             false => output::print_line(words),
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_keep_their_distance_however_late_one_is() {
+        let (begin, every) = (Instant::now(), Duration::from_secs(10));
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        // A little late: the next one is at its time.
+        assert_eq!(next_look(at(0), every, at(1)), at(10));
+        for late in [10, 11, 3600] {
+            assert_eq!(next_look(at(0), every, at(late)), at(late + 10));
+        }
     }
 }

@@ -202,7 +202,7 @@ fn told(path: &Path) -> Result<Told, Failure> {
     let file = std::path::absolute(path).map_err(Failure::refused)?;
     let is_python = file.extension().is_some_and(|ending| ending == "py");
     let command = match is_python {
-        true => Command::new("python3").argument(file),
+        true => Command::new("python3").script(file),
         false => Command::new(file),
     };
     const STATE_MAX: usize = 1 << 28;

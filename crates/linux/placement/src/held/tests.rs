@@ -29,8 +29,9 @@ impl Computer {
         ] {
             computer.put(file, text);
         }
-        let zeros = "0 ".repeat(36);
-        computer.put("proc/7/stat", &format!("7 (napi/lo-1) S {zeros}51 1 0"));
+        let zeros = |count| "0 ".repeat(count);
+        let stat = format!("7 (napi/lo-1) S {}2129984 {}51 1 0", zeros(5), zeros(30));
+        computer.put("proc/7/stat", &stat);
         computer
     }
 

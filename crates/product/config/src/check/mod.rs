@@ -150,6 +150,7 @@ fn registration(given: &crate::schema::Registration) -> Option<Option<Registrati
         flows: usize::try_from(given.flows?).ok()?,
         processor_percent: given.share?,
         priority_max: u8::try_from(given.priority_max?).ok()?,
+        burst_max: { given.burst_max? }.map(u32::try_from).transpose().ok()?,
     }))
 }
 

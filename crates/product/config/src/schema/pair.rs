@@ -221,6 +221,11 @@ section! {
         /// Cost: none.
         /// Hazard: none.
         priority_max: u64 = "priority_max", "none", Whole { min: 0, max: 255 }, default("99");
+        /// So many packets the capacities of all registered sockets may come to together. The plan then knows what may come at once, and says how much
+        /// of a flood is borne whatever programs register.
+        /// Cost: programs are refused whose capacity is beyond it.
+        /// Hazard: left out, status says once programs have registered whether less of a flood is borne.
+        burst_max: u64 = "burst_max", "packets", Whole { min: 1, max: 8_388_608 }, computed("as many as `processor_percent` permits, and not in the plan");
     }
 }
 

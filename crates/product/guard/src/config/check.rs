@@ -87,6 +87,7 @@ fn registration(reader: &mut Reader, file: &File) -> Option<Option<Registration>
         flows,
         processor_percent: asked.processor_percent?,
         priority_max: u8::try_from(asked.priority_max?).ok()?,
+        burst_max: { asked.burst_max? }.map(u32::try_from).transpose().ok()?,
     }))
 }
 

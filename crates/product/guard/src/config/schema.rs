@@ -47,6 +47,10 @@ const REGISTERED_PERCENT: Whole = Whole {
     max: 10_000,
 };
 const PRIORITY: Whole = Whole { min: 0, max: 255 };
+const BURST: Whole = Whole {
+    min: 1,
+    max: 8_388_608,
+};
 const PROTOCOLS: Choice<Transport> = Choice(&[("udp", Transport::Udp), ("tcp", Transport::Tcp)]);
 const SIDES: Choice<Side> = Choice(&[("here", Side::Here), ("there", Side::There)]);
 const INTERFACES: Each<InterfaceName> = Each {
@@ -304,6 +308,14 @@ const REGISTRATION: SectionInfo = SectionInfo {
             Presence::Default("99"),
             "The highest priority that a socket may be registered with."
         ),
+        field!(
+            "burst_max",
+            "packets",
+            BURST,
+            Presence::Computed("as many as `processor_percent` permits, and not in the plan"),
+            "So many packets the capacities of all registered sockets may come to together. `check` then says how much of a flood is borne \
+             whatever programs register."
+        ),
     ],
     parts: &[],
 };
@@ -333,6 +345,7 @@ pub struct RegistrationEntry {
     pub flows: Option<u64>,
     pub processor_percent: Option<u64>,
     pub priority_max: Option<u64>,
+    pub burst_max: Option<Option<u64>>,
 }
 
 /// A `[[flow]]`.
@@ -391,6 +404,7 @@ fn registration(mut table: TableReader<'_>) -> RegistrationEntry {
         flows: table.or_default("flows", &REGISTERED, "32"),
         processor_percent: table.or_default("processor_percent", &REGISTERED_PERCENT, "10"),
         priority_max: table.or_default("priority_max", &PRIORITY, "99"),
+        burst_max: table.optional("burst_max", &BURST),
         place: table.finish(&REGISTRATION, &SECTIONS),
     }
 }

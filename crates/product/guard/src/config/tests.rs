@@ -88,3 +88,21 @@ fn senders_tell_flows_of_one_port_apart() {
     let told = problems(&again);
     assert!(told[0].contains("udp 9 from 10.0.0.2"), "{told:?}");
 }
+
+/// V-84: what programs may register is set aside, used or not, and a flood does not have it.
+#[test]
+fn what_programs_register_within_their_share_takes_nothing_from_the_flood_that_is_borne() {
+    let text = "[guard]\ninterfaces = [\"a\"]\nring = 65536\n[registration]\ngroup = \"root\"\nprocessor_percent = 20\n";
+    let config = Config::parse(text, "g.toml").expect("a file");
+    let planned = config.cost();
+    // In a ring as large as that a burst has room.
+    assert!(!planned.ring_ends_it, "{planned:?}");
+    assert_eq!(config.costs().reserve_percent, 50 - 20);
+    // A fifth of a processor in packets of 2 us, one at a time.
+    let all = Rate {
+        capacity: 100,
+        period: bumpless_base::Duration::from_millis(1),
+    };
+    let with_registered = config.cost_with(&[all]);
+    assert_eq!(with_registered.flood_per_s, planned.flood_per_s);
+}

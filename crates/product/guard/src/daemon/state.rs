@@ -137,6 +137,7 @@ fn limits(config: &Config, asked: &Registration) -> Limits {
         flows: asked.flows,
         percent: asked.processor_percent as f64,
         priority: asked.priority_max,
+        burst: asked.burst_max,
         interfaces: config.host.interfaces.len(),
         packet_ns: config.host.packet_ns,
     }

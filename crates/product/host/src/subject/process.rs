@@ -45,7 +45,7 @@ impl Started {
         let command = match self.command.split_first() {
             Some((first, more)) => {
                 let words = more.iter().fold(Command::new(first), Command::argument);
-                words.argument(&self.file)
+                words.script(&self.file)
             }
             None => Command::new(&self.file),
         };

@@ -1,11 +1,11 @@
 //! Folders of sockets that a group is to reach: made so that its members may enter them, and looked at whether they may.
 
-use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use rustix::fs::getxattr;
+use rustix::fs::{OFlags, getxattr};
 use rustix::io::Errno;
 
 /// Where a folder's access control list is, if it has one (acl(5)).
@@ -27,8 +27,13 @@ pub fn make_for(group: u32, folder: &Path) -> io::Result<()> {
     for folder in missing.into_iter().rev() {
         // Nobody else has a way to it until it is as it is to be.
         DirBuilder::new().mode(0o700).create(folder)?;
-        chown(folder, None, Some(group))?;
-        fs::set_permissions(folder, Permissions::from_mode(0o710))?;
+        // What somebody may have put into its place is not changed.
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let mut options = File::options();
+        options.read(true).custom_flags(flags.bits().cast_signed());
+        let made = options.open(folder)?;
+        fchown(&made, None, Some(group))?;
+        made.set_permissions(Permissions::from_mode(0o710))?;
     }
     Ok(())
 }

@@ -13,10 +13,34 @@ pub struct Waiter {
     poller: Poller,
     /// Position in `poller` of each port's descriptor.
     descriptors: Vec<Option<usize>>,
-    /// For how long it looks without sleeping after something came.
+    lookout: Lookout,
+}
+
+/// Whether something is to be expected soon enough to look for it without sleeping (V-100).
+struct Lookout {
+    /// For so long after something came.
     busy_poll: Duration,
     /// When something came last.
     came: Instant,
+}
+
+impl Lookout {
+    /// Has `look` look until something comes or the instant that it is given, where the next deadline is `until` and links whose queue is
+    /// full are waited for or not: whether something came. `None`: it is the time to sleep.
+    fn look(
+        &self,
+        until: Instant,
+        is_full: bool,
+        look: impl FnOnce(Instant) -> bool,
+    ) -> Option<bool> {
+        // Room to write is not looked for.
+        if self.busy_poll == Duration::ZERO || is_full {
+            return None;
+        }
+        let end = self.came + self.busy_poll;
+        let came = look(until.min(end));
+        (came || until <= end).then_some(came)
+    }
 }
 
 impl Waiter {
@@ -38,8 +62,10 @@ impl Waiter {
         Self {
             poller: Poller::new(&watched, waker),
             descriptors,
-            busy_poll,
-            came: Clock.now(),
+            lookout: Lookout {
+                busy_poll,
+                came: Clock.now(),
+            },
         }
     }
 
@@ -68,7 +94,9 @@ impl Waiter {
     fn wait(&mut self, plane: &mut DataPlane, until: Instant) {
         self.watch_full(plane, true);
         let began = Clock.now();
-        let came = match self.look_busily(plane, until) {
+        let is_full = plane.ports.iter().flatten().any(|port| port.full);
+        let look = |end| self.poller.look_busily(end);
+        let came = match self.lookout.look(until, is_full, look) {
             Some(came) => came,
             None => self.poller.wait(until).map_or_else(
                 |_| {
@@ -80,22 +108,10 @@ impl Waiter {
             ),
         };
         if came {
-            self.came = Clock.now();
+            self.lookout.came = Clock.now();
         }
         self.watch_full(plane, false);
         plane.resume(until.max(began), Clock.now());
-    }
-
-    /// Looks for something without sleeping as long as it is to be expected soon: whether something came. `None`: it is the time to sleep.
-    fn look_busily(&mut self, plane: &DataPlane, until: Instant) -> Option<bool> {
-        let end = self.came + self.busy_poll;
-        let is_full = |port: &LinkPort| port.full;
-        // Room to write is not looked for.
-        if self.busy_poll == Duration::ZERO || plane.ports.iter().flatten().any(is_full) {
-            return None;
-        }
-        let came = self.poller.look_busily(until.min(end));
-        (came || until <= end).then_some(came)
     }
 
     /// Wakes up when a link whose queue was full can take more.
@@ -104,6 +120,49 @@ impl Waiter {
             if let (Some(true), Some(at)) = (port.as_ref().map(|port| port.full), descriptor) {
                 self.poller.watch_writable(*at, watch);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    fn lookout(busy_poll: u64) -> Lookout {
+        Lookout {
+            busy_poll: Duration::from_micros(busy_poll),
+            came: at(1000),
+        }
+    }
+
+    #[test]
+    fn without_busy_polling_and_while_a_queue_is_full_nothing_is_looked_for_without_sleeping() {
+        let never = |_| -> bool { panic!("it looks") };
+        assert_eq!(lookout(0).look(at(1001), false, never), None);
+        assert_eq!(lookout(50).look(at(1001), true, never), None);
+    }
+
+    #[test]
+    fn what_comes_is_found_and_a_deadline_ends_the_look_as_it_ends_a_sleep() {
+        for (until, end) in [(1020, 1020), (1050, 1050), (1051, 1050), (9000, 1050)] {
+            let mut looked = None;
+            let found = lookout(50).look(at(until), false, |it| {
+                looked = Some(it);
+                true
+            });
+            assert_eq!((found, looked), (Some(true), Some(at(end))), "{until}");
+        }
+        // Nothing came: at its deadline the plane has its turn, before it the thread sleeps until then.
+        for (until, found) in [(1020, Some(false)), (1050, Some(false)), (1051, None)] {
+            assert_eq!(
+                lookout(50).look(at(until), false, |_| false),
+                found,
+                "{until}"
+            );
         }
     }
 }

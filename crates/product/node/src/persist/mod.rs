@@ -61,11 +61,16 @@ pub struct Disk {
 
 impl Disk {
     /// Takes the folder of `node`, and reads what an earlier process has left of the applications that persist;
-    /// `None`: the node has no folder.
+    /// `None`: the node has no folder. What is not `wanted` any more while a program tries its state is left as it is.
     ///
     /// # Errors
     /// Another node has the folder.
-    pub fn open(config: &Config, node: NodeId, wiring: &Wiring) -> Result<Option<Self>, RunError> {
+    pub fn open(
+        config: &Config,
+        node: NodeId,
+        wiring: &Wiring,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, RunError> {
         let settings = &config.nodes[usize::from(node.0)];
         let Some(path) = settings.state_dir.clone() else {
             return Ok(None);
@@ -86,21 +91,30 @@ impl Disk {
         for (place, &at) in wiring.applications.iter().enumerate() {
             let application = &config.applications[at];
             if application.persist.is_some() {
-                disk.look_for(place, application);
+                disk.look_for(place, application, wanted);
             }
         }
         Ok(Some(disk))
     }
 
-    fn look_for(&mut self, place: usize, application: &config::Application) {
+    fn look_for(
+        &mut self,
+        place: usize,
+        application: &config::Application,
+        wanted: &dyn Fn() -> bool,
+    ) {
         let file = file_name(&self.prefix, &application.name);
         // Another version of the program may have had a larger state, and what it retained is of use.
         let most = format::size_max(application.state_max as usize).max(OTHERS_MAX);
         let Judged { state, retained } = match self.folder.read(&file, most) {
             Ok(None) => return,
-            Ok(Some(bytes)) => judge(&bytes, (self.pair, application), wall_ns()),
+            Ok(Some(bytes)) => judge(&bytes, (self.pair, application), wall_ns(), wanted),
             Err(error) => Judged::refused(Refusal::Unreadable(error.to_string())),
         };
+        // A state of which nobody has found out whether it is taken is neither refused nor put aside.
+        if state.is_err() && !wanted() {
+            return;
+        }
         let table = retained_of(application);
         let retained = retained.filter(|_| !table.is_empty());
         let progress = match (&state, &retained) {

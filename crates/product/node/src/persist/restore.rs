@@ -8,7 +8,7 @@ use bumpless_controller::Application;
 use bumpless_controller::state::{Envelope, Progress};
 
 use super::format::{FormatError, StateFile, VERSION, parse};
-use crate::program::build;
+use crate::program::build_while;
 
 /// A file may be so much younger than the clock says: the clock may have been set since.
 const AHEAD: Duration = Duration::from_secs(1);
@@ -117,8 +117,14 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Judges the file of the application `settings` of `pair`, at `wall_ns` since 1970.
-pub fn judge(bytes: &[u8], (pair, settings): (u32, &config::Application), wall_ns: u64) -> Judged {
+/// Judges the file of the application `settings` of `pair`, at `wall_ns` since 1970. A program is started to try the state: it is given up
+/// where that is not wanted any more.
+pub fn judge(
+    bytes: &[u8],
+    (pair, settings): (u32, &config::Application),
+    wall_ns: u64,
+    wanted: &dyn Fn() -> bool,
+) -> Judged {
     let file = match own(bytes, (pair, settings)) {
         Ok(file) => file,
         Err(refusal) => return Judged::refused(refusal),
@@ -128,7 +134,7 @@ pub fn judge(bytes: &[u8], (pair, settings): (u32, &config::Application), wall_n
         record: file.retained.bytes().to_vec(),
     });
     Judged {
-        state: restored(&file, settings, wall_ns),
+        state: restored(&file, settings, wall_ns, wanted),
         retained,
     }
 }
@@ -156,12 +162,13 @@ fn restored(
     file: &StateFile<'_>,
     settings: &config::Application,
     wall_ns: u64,
+    wanted: &dyn Fn() -> bool,
 ) -> Result<Restored, Refusal> {
     if file.program != settings.program() {
         return Err(Refusal::OtherProgram);
     }
     let usable_for = usable_for(file.published_ns, settings.hot_restart, wall_ns)?;
-    let application = build(settings).map_err(|error| error.to_string());
+    let application = build_while(settings, None, wanted).map_err(|error| error.to_string());
     let loaded = application.and_then(|mut it| try_load(it.as_mut(), file.state, file.progress));
     loaded.map_err(Refusal::Unloadable)?;
     Ok(Restored {

@@ -5,7 +5,7 @@ use bumpless_capture::interfaces;
 use bumpless_config::Config;
 use bumpless_guard::{Rate, Setup};
 use bumpless_plan::reception as plan;
-use bumpless_plan::reception::cost::{Budgets, Costs, Load};
+use bumpless_plan::reception::cost::{Budgets, Costs, Load, Registered};
 use bumpless_reception::{NamedFlow, Rest, rates, setup};
 
 /// The interfaces with this node's addresses, the loopback one left out: it has no driver, and others share it.
@@ -62,18 +62,24 @@ pub fn load_with(config: &Config, node: NodeId, registered: &[Rate]) -> Load {
     let (mut from_anywhere, from_known) = rates(&flows);
     from_anywhere.extend(registered);
     let mut costs = costs(config);
-    if let Some(asked) = config
-        .registration
-        .as_ref()
-        .filter(|_| !registered.is_empty())
-    {
-        costs.reserve_percent += asked.processor_percent;
+    let mut most = Registered::default();
+    match &config.registration {
+        // What is registered is known, and what may be is not beside it.
+        Some(asked) if !registered.is_empty() => costs.reserve_percent += asked.processor_percent,
+        Some(asked) => {
+            most = Registered {
+                burst: asked.burst_max.map_or(0, u64::from) * networks as u64,
+                percent: asked.processor_percent,
+            };
+        }
+        None => {}
     }
     let budgets = Budgets {
         interfaces: 1,
         from_known: &from_known,
         from_anywhere: &from_anywhere.repeat(networks),
         rest: &rest.rates().repeat(networks),
+        registered: most,
     };
     Load::new(&costs, &budgets)
 }
@@ -109,6 +115,7 @@ mod tests {
             flows: 1,
             processor_percent: 10,
             priority_max: 1,
+            burst_max: None,
         });
         let planned = load(&config, NodeId(0));
         let with = |capacity, ms| {
@@ -126,5 +133,11 @@ mod tests {
         }
         let none = load_with(&config, NodeId(0), &[]);
         assert_eq!((less_borne(&planned, &none), none), (None, planned));
+        // What may come at once is in the plan where it is bounded, and nothing is worse than planned then.
+        let asked = config.registration.as_mut().expect("it is there");
+        asked.burst_max = Some(60_000);
+        let bounded = load(&config, NodeId(0));
+        assert!(bounded.flood_per_s < planned.flood_per_s && bounded.burst == long.burst);
+        assert_eq!(less_borne(&bounded, &long), None);
     }
 }

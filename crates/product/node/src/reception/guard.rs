@@ -186,6 +186,7 @@ fn limits(config: &Config, asked: &Registration, interfaces: usize) -> Limits {
         flows: asked.flows,
         percent: asked.processor_percent as f64,
         priority: asked.priority_max,
+        burst: asked.burst_max,
         interfaces,
         packet_ns: config.reception.packet_ns,
     }
@@ -356,8 +357,7 @@ impl Held {
         let limits = |asked| limits(config, asked, self.interfaces.len());
         let limits = config.registration.as_ref().map(limits);
         if let (Some(registry), Some(limits)) = (&mut self.roster.registry, limits) {
-            let followed = registry.follow(limits, patterns(flows));
-            self.against = followed.err().unwrap_or_default();
+            self.against = registry.impose(limits, patterns(flows));
         }
     }
 

@@ -55,5 +55,5 @@ pub fn scripted(place: &Path, text: &str) -> Command {
         package.display().to_string()
     );
     fs::write(&script, path + text).expect("a file");
-    Command::new(python()).argument("-ISB").argument(script)
+    Command::new(python()).argument("-ISB").script(script)
 }

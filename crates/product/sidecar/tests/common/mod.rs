@@ -285,7 +285,7 @@ pub fn level_in_python() -> (TempDir, Command) {
     std::fs::write(&script, text).expect("a file");
     (
         place,
-        Command::new(python()).argument("-ISB").argument(script),
+        Command::new(python()).argument("-ISB").script(script),
     )
 }
 

@@ -5,7 +5,9 @@
 use bumpless_base::{Duration, Random};
 use bumpless_guard::Rate;
 use bumpless_plan::Scenario;
-use bumpless_plan::reception::cost::{Budgets, Costs, DROPPED_NS, Load, PACKET_NS, RING};
+use bumpless_plan::reception::cost::{
+    Budgets, Costs, DROPPED_NS, Load, PACKET_NS, RING, Registered,
+};
 use bumpless_reception::{Rest, setup};
 
 use crate::frame::{frame, stranger};
@@ -62,6 +64,7 @@ impl Flood {
             from_known: &own,
             from_anywhere: &[],
             rest: &REST.rates().repeat(networks),
+            registered: Registered::default(),
         };
         Self {
             load: Load::new(&COSTS, &budgets),

@@ -5,6 +5,7 @@ use bumpless_controller::state::encode_envelope;
 use bumpless_controller::retain::Record;
 
 use crate::persist::format::{StateFile, encode};
+use crate::program::build;
 
 const PAIR: u32 = 77;
 /// When the state was published, nanoseconds since 1970.
@@ -59,7 +60,7 @@ fn judged(bytes: &[u8], age_ms: i64) -> Result<Restored, Refusal> {
 
 fn judged_with_record(bytes: &[u8], age_ms: i64) -> Judged {
     let now = PUBLISHED.saturating_add_signed(age_ms * MS as i64);
-    judge(bytes, (PAIR, &settings()), now)
+    judge(bytes, (PAIR, &settings()), now, &|| true)
 }
 
 /// One variable.
@@ -90,7 +91,8 @@ fn a_tuned_configuration_goes_on_from_it() {
     let bytes = file(&settings(), |_| {});
     let mut tuned = settings();
     tuned.period = tuned.period * 2;
-    assert!(judge(&bytes, (PAIR, &tuned), PUBLISHED).state.is_ok());
+    let judged = judge(&bytes, (PAIR, &tuned), PUBLISHED, &|| true);
+    assert!(judged.state.is_ok());
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn age_counts_to_the_millisecond() {
         Err(Refusal::Future(Duration::from_millis(1_001)))
     );
     assert!(matches!(
-        judge(&bytes, (PAIR, &settings()), 0).state,
+        judge(&bytes, (PAIR, &settings()), 0, &|| true).state,
         Err(Refusal::Future(_))
     ));
 }

@@ -32,8 +32,9 @@ impl Listener {
     /// Listens at `path`, which root, this user and the members of `group` may reach.
     pub fn new(path: &Path, group: &str) -> io::Result<Self> {
         let (number, folder) = (control::group(group)?, control::folder_of(path));
-        control::make_for(number, folder)?;
+        // What is refused has made nothing.
         control::lets_in(number, folder)?;
+        control::make_for(number, folder)?;
         let lock = InstanceLock::take(&lock_of(path));
         let lock = lock.map_err(|error| io::Error::other(error.to_string()))?;
         let bound = |draft: &Path| {
@@ -128,5 +129,25 @@ pub fn hear(connection: &OwnedFd) -> Said {
             lookup,
         ),
         Err((refusal, sentence)) => Said::Refused(refusal, sentence),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_group_out_is_told_before_a_folder_is_made() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("new");
+        // What is above it is its user's alone.
+        std::fs::set_permissions(top.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let strangers = (rustix::process::getegid().as_raw() + 4321).to_string();
+        let refused = Listener::new(&folder.join("programs.sock"), &strangers);
+        let told = refused.err().expect("a refusal").to_string();
+        assert!(told.contains("may not enter the folder"), "{told}");
+        assert!(!folder.exists());
     }
 }

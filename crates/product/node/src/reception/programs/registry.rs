@@ -106,6 +106,8 @@ pub struct Limits {
     pub percent: f64,
     /// The highest priority.
     pub priority: u8,
+    /// So many packets all capacities together; `None`: as many as `percent` permits.
+    pub burst: Option<u32>,
     /// Interfaces, each of which has every budget for itself.
     pub interfaces: usize,
     /// What a packet costs of a processor's time, nanoseconds.
@@ -170,6 +172,13 @@ impl Registry {
         if !wrong.is_empty() {
             return Err(wrong);
         }
+        self.impose(limits, of_guard);
+        Ok(())
+    }
+
+    /// Has these limits, and these flows, hold for whoever asks; what is registered stays, also against them: a sentence for each that is.
+    pub fn impose(&mut self, limits: Limits, of_guard: HashMap<Match, String>) -> Vec<String> {
+        let wrong = self.against(&limits, &of_guard);
         (self.limits, self.of_guard) = (limits, of_guard);
         let last = self.all().map(|(at, _)| usize::from(at) + 1).max();
         let places = limits.flows.max(last.unwrap_or(0));
@@ -178,7 +187,7 @@ impl Registry {
         self.free = numbered
             .filter_map(|(at, it)| it.is_none().then_some(at))
             .collect();
-        Ok(())
+        wrong
     }
 
     fn against(&self, limits: &Limits, of_guard: &HashMap<Match, String>) -> Vec<String> {
@@ -195,6 +204,12 @@ impl Registry {
                 "what is registered takes {percent:.1} % of a processor, and `processor_percent` in [registration] is {}: end programs \
                  first, or permit as much",
                 limits.percent
+            ));
+        }
+        if let Some(most) = limits.burst.filter(|&most| self.burst() > u64::from(most)) {
+            wrong.push(format!(
+                "capacities of {} packets are registered, and `burst_max` in [registration] is {most}: end programs first, or permit as many",
+                self.burst()
             ));
         }
         for (_, it) in self.all() {
@@ -259,6 +274,8 @@ impl Registry {
             "percent_of_processor": self.percent(),
             "percent_of_processor_max": self.limits.percent,
             "priority_max": self.limits.priority,
+            "burst": self.burst(),
+            "burst_max": self.limits.burst,
             "refused": refused,
         })
     }
@@ -270,6 +287,11 @@ impl Registry {
 
     fn percent_with(&self, limits: &Limits) -> f64 {
         self.all().map(|(_, it)| limits.percent_of(&it.terms)).sum()
+    }
+
+    /// Packets of all capacities together.
+    fn burst(&self) -> u64 {
+        self.all().map(|(_, it)| u64::from(it.terms.capacity)).sum()
     }
 
     fn full(&self) -> (Refusal, String) {
@@ -303,6 +325,17 @@ impl Registry {
         if self.all().count() >= self.limits.flows {
             return Err(self.full());
         }
+        if let Some(most) = self.limits.burst {
+            let left = u64::from(most).saturating_sub(self.burst());
+            if u64::from(terms.capacity) > left {
+                let sentence = format!(
+                    "the capacity is {} packets, and of the {most} that all registered sockets may have together {left} are left: lower it and \
+                     shorten the period, or raise `burst_max` in [registration]",
+                    terms.capacity
+                );
+                return Err((Refusal::Budget, sentence));
+            }
+        }
         let (asked, used) = (self.limits.percent_of(terms), self.percent());
         if asked + used > self.limits.percent + ROUNDING {
             let sentence = format!(
@@ -334,10 +367,11 @@ impl Registry {
 /// otherwise, and comes to whoever listens there.
 fn owner<'a>(of_guard: &'a HashMap<Match, String>, pattern: &Match) -> Option<&'a String> {
     let port = port_of(pattern);
-    let mut all = of_guard.iter();
     let has_port = |it: &Match| port.is_some() && port_of(it) == port;
+    let of_port = || of_guard.iter().filter(|(it, _)| has_port(it));
     let exact = of_guard.get(pattern);
-    exact.or_else(|| all.find(|(it, _)| has_port(it)).map(|(_, name)| name))
+    // Of several always the same.
+    exact.or_else(|| of_port().map(|(_, name)| name).min())
 }
 
 /// The port here that a pattern is of.

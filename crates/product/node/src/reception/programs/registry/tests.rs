@@ -6,6 +6,7 @@ const LIMITS: Limits = Limits {
     flows: 3,
     percent: 10.0,
     priority: 50,
+    burst: None,
     interfaces: 2,
     packet_ns: 2000,
 };
@@ -90,6 +91,49 @@ fn nobody_registers_what_one_sender_sends_to_a_port_of_the_guards_own() {
 }
 
 #[test]
+fn capacities_of_all_sockets_together_stay_below_the_burst_that_the_plan_knows() {
+    let mut registry = Registry::new(
+        Limits {
+            burst: Some(100),
+            ..LIMITS
+        },
+        HashMap::new(),
+    );
+    let first = registry.admit(wanted(1, 60)).expect("a place");
+    let (cause, told) = refused(&mut registry, wanted(2, 41));
+    assert_eq!(cause, Refusal::Budget);
+    assert!(
+        told.contains("40 are left") && told.contains("`burst_max`"),
+        "{told}"
+    );
+    assert!(registry.admit(wanted(2, 40)).is_ok());
+    assert_eq!(
+        (&registry.json()["burst"], &registry.json()["burst_max"]),
+        (&100.into(), &100.into())
+    );
+    registry.remove(first);
+    assert!(registry.admit(wanted(3, 60)).is_ok());
+}
+
+#[test]
+fn flows_that_come_are_nobodys_although_a_program_has_one_of_their_ports() {
+    let mut registry = registry();
+    let place = registry.admit(wanted(4800, 10)).expect("a place");
+    let of_guard = || -> HashMap<Match, String> {
+        let flow = |port| (Match::Port(Transport::Udp, port), "strangers".to_owned());
+        [flow(4800), flow(4801)].into()
+    };
+    let told = registry.impose(LIMITS, of_guard());
+    assert!(told.len() == 1 && told[0].contains("udp 4800"), "{told:?}");
+    assert_eq!(registry.all().count(), 1);
+    let (cause, told) = refused(&mut registry, wanted(4801, 10));
+    assert_eq!(cause, Refusal::Taken, "{told}");
+    registry.remove(place);
+    assert!(registry.impose(LIMITS, of_guard()).is_empty());
+    assert_eq!(refused(&mut registry, wanted(4800, 10)).0, Refusal::Taken);
+}
+
+#[test]
 fn sockets_are_registered_within_their_number_and_their_share_and_places_come_back() {
     let mut registry = registry();
     assert_eq!(registry.admit(wanted(1, 1500)), Ok(0));
@@ -160,6 +204,11 @@ fn other_limits_hold_for_what_is_registered_whole_or_not_at_all() {
             limits(|it| it.packet_ns = 60_000),
             none(),
             ["24.0 %", "is 10"],
+        ),
+        (
+            limits(|it| it.burst = Some(5)),
+            none(),
+            ["capacities of", "`burst_max` in [registration] is 5"],
         ),
         (LIMITS, taken(), ["\"other\"", "ctl[7]"]),
     ] {

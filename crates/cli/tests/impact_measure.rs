@@ -1,0 +1,145 @@
+//! `bumpless impact measure`: a real task under a flood, in namespaces of its own.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use bumpless_testing::{need_namespaces, skip};
+use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wait_until;
+
+bumpless_testing::tests![
+    what_a_guard_drops_neither_fills_the_tasks_socket_nor_is_let_in,
+    ctrl_c_ends_it_and_what_was_measured_is_told,
+    what_cannot_be_measured_is_told_before_anything_is_made,
+];
+
+/// Packets of the flood a second: in a period more come than the task's socket holds.
+const FLOOD: u64 = 80_000;
+const JOBS: u64 = 100;
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(BUMPLESS);
+    command.args(["impact", "measure"]).args(arguments);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn number(step: &Value, name: &str) -> u64 {
+    step[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name}: {step}"))
+}
+
+/// Runs it, where this computer can.
+fn measured(page: &Path) -> Value {
+    need_namespaces();
+    let flood = format!("0,{FLOOD}");
+    // A task with little to do, so that even one that shares its processor ends its jobs in a minute.
+    let arguments = [
+        "--rates",
+        &flood,
+        "--seconds",
+        "1",
+        "--work",
+        "20",
+        "--json",
+    ];
+    let mut command = command(&arguments);
+    let output = command.arg("--report").arg(page).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("CAP_BPF") || said.contains("one processor") {
+        skip(said.trim());
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn what_a_guard_drops_neither_fills_the_tasks_socket_nor_is_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let told = measured(&page);
+    assert_eq!(told["schema"], "bumpless.impact-measured/1");
+    assert_eq!(told["interrupted"], false);
+    let steps = told["steps"].as_array().unwrap();
+    let guarded: Vec<_> = steps.iter().map(|step| step["guarded"] == true).collect();
+    assert_eq!(guarded, [false, true, false, true]);
+    for step in steps {
+        assert_eq!(number(step, "jobs"), JOBS, "{step}");
+        assert!(number(step, "had") <= number(step, "wanted"), "{step}");
+        assert!(number(step, "late") <= JOBS, "{step}");
+    }
+    let [_, _, without, with] = &steps[..] else {
+        panic!("{told}")
+    };
+    for step in [without, with] {
+        let came = number(step, "sent") + number(step, "wanted");
+        // Neighbour discovery besides.
+        assert!(number(step, "worked_off") <= came + 100, "{step}");
+        assert!(number(step, "worked_ns") > 0, "{step}");
+    }
+    let share = |step| number(step, "had") as f64 / number(step, "wanted") as f64;
+    let rate = number(without, "sent") * 1_000_000_000 / number(without, "lasted_ns");
+    // Whoever shares the processors with others may not send as much.
+    if rate > FLOOD / 2 {
+        assert!(share(with) > share(without), "{without} {with}");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in ["without, measured", "with a guard, model", "80000"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+/// Whether a process handles SIGINT.
+fn is_handled(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap_or(0) & 2 != 0)
+}
+
+fn ctrl_c_ends_it_and_what_was_measured_is_told() {
+    need_namespaces();
+    let arguments = [
+        "--rates",
+        "100,100,100",
+        "--seconds",
+        "10",
+        "--work",
+        "1",
+        "--json",
+    ];
+    let mut command = command(&arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_until("it handles signals", || is_handled(child.id()));
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: it takes two integers, and the process is this test's own child, not waited for yet.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("CAP_BPF") || said.contains("one processor") {
+        skip(said.trim());
+    }
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["interrupted"], true, "{told}");
+    assert!(told["steps"].as_array().unwrap().len() < 6, "{told}");
+}
+
+fn what_cannot_be_measured_is_told_before_anything_is_made() {
+    let many = ["1"; 21].join(",");
+    for (arguments, status, words) in [
+        (&["--rates", "500001"][..], 2, "500000"),
+        (&["--rates", &many], 2, "20 at most"),
+        (&["--work", "95"], 2, "1..=90"),
+        (&["--seconds", "0"], 2, "1..=10"),
+        (&["--report", "/nowhere/page.html"], 1, "may be written to"),
+    ] {
+        let output = command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}

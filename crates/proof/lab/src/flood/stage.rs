@@ -1,0 +1,205 @@
+//! The interfaces between both sides, the guard on one of them, and who works off what comes.
+
+use std::fmt::Display;
+
+use bumpless_base::{Duration, Processors};
+use bumpless_bench::network::namespace::Namespace;
+use bumpless_guard::{Match, Rate, Setup, Transport};
+use bumpless_placement::{Placement, Wanted, online, survey};
+use bumpless_reception::{Filter, NamedFlow, Reception, Rest, setup};
+
+use super::files::Files;
+
+/// The task's address.
+pub const HERE: [u8; 4] = [10, 9, 0, 1];
+/// The task's port.
+pub const PORT: u16 = 4700;
+/// Whose packets the task waits for.
+pub const PARTNER: [u8; 4] = [10, 9, 0, 2];
+/// Who floods it.
+pub const STRANGER: [u8; 4] = [10, 9, 0, 3];
+/// The interface on the task's side.
+const INTERFACE: &str = "here";
+/// Of the thread that works packets off; the task's is lower.
+const PRIORITY: u8 = 60;
+
+/// What was counted since the interfaces are there.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    /// Packets that were worked off.
+    pub packets: u64,
+    /// The processor's time for that.
+    pub worked: Duration,
+}
+
+/// All that is there, in the calling thread's network namespace.
+pub struct Stage {
+    // In this order: without a program the interface has no threads, and takes no word on them; without files nobody can say one.
+    _placement: Placement,
+    reception: Reception,
+    open: Filter,
+    files: Files,
+    /// The task's processor, and that of who sends.
+    pub processors: (u16, u16),
+    /// Threads of the interface's own.
+    threads: Vec<u32>,
+}
+
+impl Stage {
+    /// Sets it up between both namespaces, of which the calling thread is in the first; what makes figures worse besides.
+    ///
+    /// # Errors
+    /// What is missing, with what to do.
+    pub fn set(here: &Namespace, there: &Namespace) -> Result<(Self, Vec<String>), String> {
+        let files = Files::mount().map_err(|error| {
+            format!("cannot see the interfaces of a namespace: {error}; run as root, on Linux 5.2 or later")
+        })?;
+        let processors = processors(&files)?;
+        connect(here, there)?;
+        let reception =
+            Reception::start(&guard(), &[INTERFACE.to_owned()]).map_err(|all| in_words(&all))?;
+        let open = Filter::open().map_err(|error| error.to_string())?;
+        let wanted = Wanted {
+            interrupts: Some(Processors::one(processors.0)),
+            rps: None,
+            napi_priority: Some(PRIORITY),
+        };
+        let records = files.records();
+        let with = (files.tree(), &*records);
+        let (placement, weaknesses) =
+            Placement::start(with, &[INTERFACE.to_owned()], &wanted, None);
+        let place = survey(&files.tree(), INTERFACE).place;
+        let threads = place.and_then(|it| it.threads).unwrap_or_default();
+        if threads.is_empty() {
+            return Err(format!(
+                "packets cannot be worked off on the task's processor: {}",
+                match weaknesses.is_empty() {
+                    true => "the interface has no threads of its own".to_owned(),
+                    false => weaknesses.join("; "),
+                }
+            ));
+        }
+        let stage = Self {
+            _placement: placement,
+            reception,
+            open,
+            files,
+            processors,
+            threads: threads.iter().map(|thread| thread.number).collect(),
+        };
+        Ok((stage, weaknesses))
+    }
+
+    /// Has the guard decide what comes in, or a program in its place that passes everything.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn guard(&mut self, guarded: bool) -> Result<(), String> {
+        if !guarded {
+            let lifted = self.reception.lift(&self.open);
+            return lifted.map_err(|error| format!("the guard cannot be lifted: {error}"));
+        }
+        let filter = Filter::new(&guard()).map_err(|error| error.to_string())?;
+        self.reception.renew(vec![filter]);
+        Ok(())
+    }
+
+    /// What was counted until now.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn counts(&self) -> Result<Counts, String> {
+        let unread = |error| format!("what was received is not told: {error}");
+        let packets = self.files.received(INTERFACE).map_err(unread)?;
+        let worked = self.threads.iter().map(|&it| self.files.worked(it));
+        let worked: Result<Vec<u64>, _> = worked.collect();
+        let worked = worked.map_err(|error| {
+            format!("the kernel does not tell what its threads take: {error}; it takes CONFIG_SCHED_INFO")
+        })?;
+        Ok(Counts {
+            packets,
+            worked: Duration::from_nanos(worked.iter().sum()),
+        })
+    }
+
+    /// The kernel and how many processors it has.
+    pub fn computer(&self) -> String {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let count = online(&self.files.tree()).iter().count();
+        format!("Linux {}, {count} processors", kernel.trim())
+    }
+}
+
+/// What a node has by plan: its partner's packets, few of strangers at its port, the usual for the rest.
+fn guard() -> Setup {
+    let rate = |capacity, ms| Rate {
+        capacity,
+        period: Duration::from_millis(ms),
+    };
+    let flow = |name: &str, pattern, rate| NamedFlow {
+        name: name.to_owned(),
+        matches: vec![pattern],
+        rate,
+    };
+    let flows = [
+        flow(
+            "partner",
+            Match::PortFrom(Transport::Udp, PORT, PARTNER.into()),
+            rate(200, 100),
+        ),
+        flow(
+            "strangers",
+            Match::Port(Transport::Udp, PORT),
+            rate(10, 100),
+        ),
+    ];
+    setup(&flows, &Rest::USUAL)
+}
+
+/// The processors online of which this process may use, the last one for the task: others are interrupted less often there.
+fn processors(files: &Files) -> Result<(u16, u16), String> {
+    let all = online(&files.tree());
+    let mut all: Vec<u16> = all.iter().collect();
+    match (all.pop(), all.first()) {
+        (Some(task), Some(&sender)) => Ok((task, sender)),
+        _ => Err(
+            "this computer has one processor, and who sends would take it from the task: measure on one with two"
+                .to_owned(),
+        ),
+    }
+}
+
+/// A pair of virtual interfaces; nobody has to ask for an address.
+fn connect(here: &Namespace, there: &Namespace) -> Result<(), String> {
+    let [task, partner, stranger] = [HERE, PARTNER, STRANGER].map(std::net::Ipv4Addr::from);
+    let far = there.path();
+    for line in [
+        format!(
+            "link add {INTERFACE} address 02:00:00:00:00:01 type veth peer name there address 02:00:00:00:00:02 netns {far}"
+        ),
+        format!("address add {task}/24 dev {INTERFACE}"),
+        format!("link set {INTERFACE} up"),
+    ] {
+        here.tool("ip", &line)?;
+    }
+    for line in [
+        format!("address add {partner}/24 dev there"),
+        format!("address add {stranger}/24 dev there"),
+        "link set there up".to_owned(),
+        format!("neighbour add {task} lladdr 02:00:00:00:00:01 dev there"),
+    ] {
+        there.tool("ip", &line)?;
+    }
+    for address in [partner, stranger] {
+        here.tool(
+            "ip",
+            &format!("neighbour add {address} lladdr 02:00:00:00:00:02 dev {INTERFACE}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn in_words(errors: &[impl Display]) -> String {
+    let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    all.join("; ")
+}

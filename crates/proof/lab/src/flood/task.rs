@@ -1,0 +1,133 @@
+//! The critical task: so much work in each period.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bumpless_base::{Duration, Instant};
+use bumpless_net_linux::{Clock, realtime};
+
+use super::PERIOD;
+use super::flooder::WANTED;
+use super::stage::{HERE, PORT};
+
+/// Of the task; who works packets off is above it.
+const PRIORITY: u8 = 40;
+/// Between its beginning and its first job.
+const BEGINNING: Duration = Duration::from_millis(20);
+/// Most datagrams that a job takes from its socket: as many as may wait there are less.
+const DATAGRAMS_MAX: usize = 4096;
+
+/// What the task did.
+#[derive(Debug, Default)]
+pub struct Done {
+    pub jobs: u64,
+    pub late: u64,
+    pub lateness: Duration,
+    pub worst: Duration,
+    /// Datagrams that it waited for and had.
+    pub had: u64,
+    /// What the system refused it.
+    pub weaknesses: Vec<String>,
+}
+
+/// The task, with its socket.
+pub struct Task {
+    socket: UdpSocket,
+    processor: u16,
+    work: Duration,
+}
+
+impl Task {
+    /// A task in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// Its socket cannot be opened.
+    pub fn new(processor: u16, work: Duration) -> Result<Self, String> {
+        let open = || {
+            let socket = UdpSocket::bind(SocketAddr::from((HERE, PORT)))?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let socket = open()
+            .map_err(|error: std::io::Error| format!("cannot open the task's socket: {error}"))?;
+        Ok(Self {
+            socket,
+            processor,
+            work,
+        })
+    }
+
+    /// Runs so many jobs on the calling thread, which is to be the task's own. A late job is finished, and the next one begins at once (V-41).
+    pub fn run(&self, jobs: u64, stop: &AtomicBool) -> Done {
+        let refused = [
+            realtime::pin(self.processor.into()),
+            realtime::set_fifo(PRIORITY),
+            realtime::tighten_timers(),
+        ];
+        let refused = refused.into_iter().filter_map(Result::err);
+        let mut done = Done {
+            weaknesses: refused.map(|it| format!("the task: {it}")).collect(),
+            ..Done::default()
+        };
+        let mut release = Clock.now() + BEGINNING;
+        while done.jobs < jobs && !stop.load(Ordering::Acquire) {
+            Clock.sleep_until(release);
+            self.job(&mut done.had);
+            release = done.note(release, Clock.now());
+        }
+        done
+    }
+
+    /// Reads what has come, and computes until it has had the processor for as long as a job takes.
+    fn job(&self, had: &mut u64) {
+        let begun = Clock.computed();
+        *had += self.read();
+        while Clock.computed() - begun < self.work {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// How many of the datagrams that wait it has waited for.
+    fn read(&self) -> u64 {
+        let mut datagram = [0; 64];
+        let mut next = || self.socket.recv(&mut datagram).ok().map(|_| datagram[0]);
+        let all = std::iter::from_fn(&mut next).take(DATAGRAMS_MAX);
+        all.filter(|&kind| kind == WANTED).count() as u64
+    }
+
+    /// What waits after the last job.
+    pub fn had_besides(&self) -> u64 {
+        self.read()
+    }
+}
+
+impl Done {
+    /// Notes a job that was released at `release` and has ended `now`; when the next one is released.
+    fn note(&mut self, release: Instant, now: Instant) -> Instant {
+        let target = release + PERIOD;
+        let late = now.since(target);
+        self.jobs += 1;
+        self.late += u64::from(late > Duration::ZERO);
+        self.lateness = self.lateness + late;
+        self.worst = self.worst.max(late);
+        target.max(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_job_is_finished_and_the_next_one_begins_at_once() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut done = Done::default();
+        assert_eq!(done.note(at(0), at(8)), at(10));
+        assert_eq!(done.note(at(10), at(25)), at(25));
+        assert_eq!(done.note(at(25), at(35)), at(35));
+        assert_eq!(
+            (done.jobs, done.late, done.lateness, done.worst),
+            (3, 1, Duration::from_millis(5), Duration::from_millis(5))
+        );
+    }
+}
