@@ -184,7 +184,8 @@ fn is_whole(state: &Outgoing, number: u64) -> bool {
 
 #[test]
 fn the_front_of_a_large_state_is_there_while_the_rest_is_copied() {
-    const LARGE: usize = 1_000_000;
+    // Miri takes tens of microseconds for each byte.
+    const LARGE: usize = if cfg!(miri) { 150_000 } else { 1_000_000 };
     let (mut publisher, slot, dirty) = sending_states(Unsent::Replace, LARGE as u32);
     let (mut seen, mut there) = (None, Vec::new());
     publisher.publish_pieces(NOW, &numbered(LARGE, 1), || {
@@ -192,14 +193,19 @@ fn the_front_of_a_large_state_is_there_while_the_rest_is_copied() {
         let state = seen.get_or_insert_with(|| waiting(&slot, None).remove(0));
         there.push(state.bytes().len());
     });
-    assert!(there.len() > 2 && there[0] < LARGE / 10, "{there:?}");
+    let (pieces, front) = if cfg!(miri) {
+        (2, LARGE / 4)
+    } else {
+        (3, LARGE / 10)
+    };
+    assert!(there.len() >= pieces && there[0] < front, "{there:?}");
     assert!(there.is_sorted_by(|a, b| a < b) && there.iter().all(|&it| it < LARGE));
     assert!(!dirty.is_clear() && is_whole(&seen.unwrap(), 1));
 }
 
 #[test]
 fn only_what_has_changed_since_is_copied_to_a_buffer() {
-    const LARGE: usize = 100_000;
+    const LARGE: usize = if cfg!(miri) { 4_000 } else { 100_000 };
     let (mut publisher, slot, _) = sending_states(Unsent::Replace, LARGE as u32);
     let mut copied = Vec::new();
     let mut mine = None;
