@@ -155,15 +155,15 @@ impl Pieces for Numbered {
     }
     fn copy(&self, at: usize, piece: &mut [u8], held: Option<Revision>) {
         let whole = held.is_none();
-        for (place, byte) in (at..).zip(piece) {
-            if place < 1024 {
-                *byte = self.number as u8;
-            } else if whole {
-                *byte = place as u8;
-            } else {
-                continue;
-            }
-            self.copied.set(self.copied.get() + 1);
+        // What begins the state, and the rest of it. Miri keeps books of each byte that is borrowed by itself.
+        let front = 1024usize.saturating_sub(at).min(piece.len());
+        let (begin, rest) = piece.split_at_mut(front);
+        begin.fill(self.number as u8);
+        self.copied.set(self.copied.get() + begin.len());
+        if whole {
+            let bytes: Vec<u8> = (at + front..).take(rest.len()).map(|it| it as u8).collect();
+            rest.copy_from_slice(&bytes);
+            self.copied.set(self.copied.get() + rest.len());
         }
     }
 }
@@ -185,7 +185,7 @@ fn is_whole(state: &Outgoing, number: u64) -> bool {
 #[test]
 fn the_front_of_a_large_state_is_there_while_the_rest_is_copied() {
     // Miri takes tens of microseconds for each byte.
-    const LARGE: usize = if cfg!(miri) { 150_000 } else { 1_000_000 };
+    const LARGE: usize = if cfg!(miri) { 100_000 } else { 1_000_000 };
     let (mut publisher, slot, dirty) = sending_states(Unsent::Replace, LARGE as u32);
     let (mut seen, mut there) = (None, Vec::new());
     publisher.publish_pieces(NOW, &numbered(LARGE, 1), || {
@@ -194,7 +194,7 @@ fn the_front_of_a_large_state_is_there_while_the_rest_is_copied() {
         there.push(state.bytes().len());
     });
     let (pieces, front) = if cfg!(miri) {
-        (2, LARGE / 4)
+        (2, LARGE / 3)
     } else {
         (3, LARGE / 10)
     };
