@@ -55,7 +55,7 @@ impl<S: Suite> State<S> {
             let mut silent = session.standby.silent_at(&timeouts);
             if let Some((path, _)) = silent.find(|(_, at)| now >= *at) {
                 drop(silent);
-                self.leave(place, path);
+                self.leave(now, place, path);
                 continue;
             }
             drop(silent);
@@ -84,11 +84,11 @@ impl<S: Suite> State<S> {
     }
 
     /// The session's `path` is silent: what is kept of it leaves again on the next one, which carries if this one did.
-    fn leave(&mut self, place: usize, path: usize) {
+    fn leave(&mut self, now: Instant, place: usize, path: usize) {
         let Some(session) = self.base.get_mut(place) else {
             return;
         };
-        session.standby.set_silent(path);
+        session.standby.set_silent(now, path);
         let Some(other) = choose(session, &self.networks, Some(path)) else {
             return;
         };

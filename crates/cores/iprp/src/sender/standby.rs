@@ -1,4 +1,4 @@
-//! One network carries, the others wait (`spec/iprp.md`, I-50 to I-57): what is kept until it is known to have arrived, and
+//! One network carries, the others wait (`spec/iprp.md`, I-50 to I-56): what is kept until it is known to have arrived, and
 //! when it leaves again elsewhere.
 
 use crate::flow::Flow;
@@ -15,6 +15,8 @@ const NONE: u32 = u32::MAX;
 
 /// How often a network that carries nothing is asked.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// After a path went silent, or all of them: in this time each has been asked, and has answered if it can.
+const DOUBT: Duration = Duration::from_secs(1);
 /// Questions in a row that a network which went silent must have answered before it carries again.
 pub(crate) const PROBATION: u8 = 4;
 
@@ -61,6 +63,8 @@ pub(crate) struct Standby {
     pub probation: [Option<u8>; crate::ind::MAX_NETWORKS],
     /// Of each path, the first packet that had no answer in time, and none on this path since then.
     pub unanswered: [Option<Unanswered>; crate::ind::MAX_NETWORKS],
+    /// Until then packets ask whatever is known of the other paths: one has gone silent, and others may have with it.
+    pub doubt_until: Instant,
     /// When paths that carry nothing are asked next.
     pub probe_at: Instant,
     /// Paths that are to be asked, a bit each.
@@ -76,6 +80,7 @@ impl Default for Standby {
             carrier: None,
             probation: [None; crate::ind::MAX_NETWORKS],
             unanswered: [None; crate::ind::MAX_NETWORKS],
+            doubt_until: Instant::ZERO,
             probe_at: Instant::ZERO,
             to_probe: 0,
         }
@@ -102,8 +107,11 @@ impl Standby {
         })
     }
 
-    /// The path at `at` has stopped answering.
-    pub(crate) fn set_silent(&mut self, at: usize) {
+    /// The path at `at` has stopped answering, as is found at `now`.
+    pub(crate) fn set_silent(&mut self, now: Instant, at: usize) {
+        if !self.is_silent(at) {
+            self.doubt_until = now + DOUBT;
+        }
         if let Some(unanswered) = self.unanswered.get_mut(at) {
             *unanswered = None;
         }
@@ -120,6 +128,16 @@ impl Standby {
     pub(crate) fn may_answer(&self, at: usize) -> bool {
         let probation = self.probation.get(at).copied().flatten();
         probation.is_none_or(|answered| answered > 0)
+    }
+
+    /// Whether a packet that leaves at `now` on `carrier` asks although no other path is known to answer: a path that has just gone
+    /// silent may have done so with all others, and one that carries while it is silent says so. A computer between them that
+    /// stands still explains that better than the death of each.
+    pub(crate) fn is_in_doubt(&mut self, now: Instant, carrier: usize) -> bool {
+        if self.is_silent(carrier) {
+            self.doubt_until = now + DOUBT;
+        }
+        now < self.doubt_until
     }
 
     /// The path at `at` has answered question `asked`. Whether it may carry again from here on.

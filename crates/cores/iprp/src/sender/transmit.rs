@@ -125,8 +125,9 @@ impl<S: Suite> State<S> {
             return 0;
         };
         session.standby.carrier = Some(carrier as u8);
+        let is_in_doubt = session.standby.is_in_doubt(now, carrier);
         let content = Content {
-            ask: content.ask || has_next(session, carrier),
+            ask: content.ask || is_in_doubt || has_next(session, carrier),
             ..*content
         };
         let Some(copy) = session.seal_on(carrier, &content, scratch) else {

@@ -1,9 +1,10 @@
 //! One network carries, the others wait.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_iprp::{Discard, FEEDBACK_LEN, Mode, SenderEvent, SessionId};
+use bumpless_iprp::{Discard, FEEDBACK_LEN, Ind, Mode, SenderEvent, SessionId};
 
 use crate::pair::{Copied, MS, Pair, ind};
 
@@ -12,7 +13,7 @@ const HALF: Duration = Duration::from_millis(4);
 /// What UDP and IP put before each datagram, bytes.
 const OUTER: usize = 28;
 
-/// What was seen of packets that left every 50 ms.
+/// What was seen of packets that left one by one.
 #[derive(Default)]
 struct Seen {
     sent: u32,
@@ -25,6 +26,18 @@ struct Seen {
 
 /// Packets of `len` bytes for so many milliseconds, and a second more; network 1 is dead in `cut`.
 fn converse(pair: &mut Pair, (len, lasts): (usize, u64), cut: Range<u64>) -> Seen {
+    converse_through(pair, (len, 50, lasts), |network, step| {
+        network == ind(1) && cut.contains(&step)
+    })
+}
+
+/// Packets of `len` bytes every `every` milliseconds, for so many of them and a second more; `is_cut` says which network is
+/// dead in which one.
+fn converse_through(
+    pair: &mut Pair,
+    (len, every, lasts): (usize, u64, u64),
+    is_cut: impl Fn(Ind, u64) -> bool,
+) -> Seen {
     let mut wires: Vec<(Instant, Copied)> = Vec::new();
     let mut answers: Vec<(Instant, Vec<u8>)> = Vec::new();
     let mut seen = Seen::default();
@@ -33,7 +46,7 @@ fn converse(pair: &mut Pair, (len, lasts): (usize, u64), cut: Range<u64>) -> See
         pair.pass(MS);
         let now = pair.now;
         let mut leaving = Vec::new();
-        if step % 50 == 0 && step < lasts {
+        if step % every == 0 && step < lasts {
             let mut payload = vec![0; len];
             payload[..4].copy_from_slice(&seen.sent.to_be_bytes());
             leaving.extend(pair.send(&payload));
@@ -50,7 +63,7 @@ fn converse(pair: &mut Pair, (len, lasts): (usize, u64), cut: Range<u64>) -> See
             };
             *kind += bytes.len() + OUTER;
         }
-        leaving.retain(|copy| copy.0 == ind(2) || !cut.contains(&step));
+        leaving.retain(|copy| !is_cut(copy.0, step));
         wires.extend(leaving.into_iter().map(|copy| (now + HALF, copy)));
         let (there, rest) = wires.into_iter().partition(|(at, _)| *at <= now);
         wires = rest;
@@ -64,7 +77,7 @@ fn converse(pair: &mut Pair, (len, lasts): (usize, u64), cut: Range<u64>) -> See
                 if feedback.on == Some(ind(2)) {
                     seen.besides += FEEDBACK_LEN + OUTER;
                 }
-                if feedback.on == Some(ind(2)) || !cut.contains(&step) {
+                if feedback.on.is_none_or(|network| !is_cut(network, step)) {
                     answers.push((now + HALF, answer.to_vec()));
                 }
             }
@@ -157,9 +170,18 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
             }
         }
         pair.pass(MS * 10);
-        while pair.sender.poll_transmit(pair.now, &mut scratch).is_some() {}
+        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
+            if copy.0 == ind(2) {
+                let _ = pair.arrive(&copy);
+                pair.answers();
+            }
+        }
     }
-    assert_eq!(pair.send(b"carried")[0].0, ind(2));
+    let carried = pair.send(b"carried");
+    assert_eq!(carried[0].0, ind(2));
+    pair.arrive(&carried[0]).unwrap();
+    pair.answers();
     // It answers one probe.
     let mut probed = false;
     for _ in 0..100 {
@@ -194,6 +216,33 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
         }
     }
     assert_eq!(again, [b"lost".to_vec()]);
+}
+
+/// Both networks have been dead together for a moment, as when a computer between them stands still. Then one of them dies.
+#[test]
+fn after_an_outage_of_all_networks_the_death_of_one_loses_nothing() {
+    let begin = 1_000;
+    for every in [5, 50] {
+        for end in [1_040, 1_120, 1_400, 1_700, 1_950] {
+            for death in [5, 20, 60, 150, 300, 450].map(|after| end + after) {
+                for dies in [ind(1), ind(2)] {
+                    let mut pair = Pair::begun();
+                    pair.sender.set_mode(SessionId(0), Mode::Standby);
+                    let seen = converse_through(&mut pair, (100, every, 3_500), |network, step| {
+                        (begin..end).contains(&step) || (network == dies && step >= death)
+                    });
+                    let arrived: BTreeSet<_> =
+                        seen.delivered.iter().map(|(_, number)| *number).collect();
+                    let since = end.div_ceil(every) as u32;
+                    let lost: Vec<_> = (since..seen.sent)
+                        .filter(|number| !arrived.contains(number))
+                        .collect();
+                    let what = format!("all until {end}, {dies:?} from {death}, every {every} ms");
+                    assert_eq!(lost, [], "{what}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
