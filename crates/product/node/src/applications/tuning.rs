@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use bumpless_atomic_box::AtomicBox;
@@ -35,6 +36,8 @@ pub struct Tuning {
     hot_restart: Duration,
     /// Once in how long its state is written to disk, if it is.
     persist: Option<Duration>,
+    /// Which request it is, in the order in which they are asked for.
+    number: u64,
     /// With whom it changes, and its number among them.
     together: Option<(Arc<Together>, usize)>,
     /// What is told of the executor's thread when it has taken them, or not.
@@ -63,6 +66,7 @@ impl Tuning {
             field: open_field(settings, own, opened)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
+            number: 0,
             together: None,
             result: Ok(()),
         })
@@ -87,19 +91,26 @@ impl Tuning {
     }
 }
 
-/// Where an application's thread finds other settings, and leaves what it had.
+/// Where an application's thread finds other settings, and leaves what it had. One thread asks, and may ask anew where it has waited long
+/// enough for an answer.
 #[derive(Default)]
 pub struct TuningSlots {
     /// Room for a copy of the newest state, and the copy.
     room: AtomicBox<Vec<u8>>,
     copied: AtomicBox<Vec<u8>>,
     asked: AtomicBox<Tuning>,
+    /// What was asked for and is not due yet. A place of its own: in that of `asked` it would push out what is asked for meanwhile.
+    waiting: AtomicBox<Tuning>,
     done: AtomicBox<Tuning>,
+    /// The number of the latest request, for who asks.
+    latest: AtomicU64,
 }
 
 impl TuningSlots {
     /// Asks the thread to go on with `tuning` after its cycle.
-    pub fn ask(&self, tuning: Tuning) {
+    pub fn ask(&self, mut tuning: Tuning) {
+        tuning.number = self.latest.fetch_add(1, Ordering::Relaxed) + 1;
+        self.waiting.swap(None);
         self.done.swap(None);
         self.asked.swap(Some(Box::new(tuning)));
     }
@@ -131,19 +142,27 @@ impl TuningSlots {
         }
         // Before it looks: a call that comes later is not lost.
         executor.replication().mailbox.end_call();
-        let Some(tuning) = self.asked.swap(None) else {
+        let Some(tuning) = self.next() else {
             return;
         };
         if is_due(executor, &tuning) {
             self.done.swap(Some(tune(executor, tuning)));
         } else {
-            self.asked.swap(Some(tuning));
+            self.waiting.swap(Some(tuning));
         }
     }
 
-    /// Whether it has; `None`: not yet. What it had is dropped here.
+    /// The newest of what was asked for.
+    fn next(&self) -> Option<Box<Tuning>> {
+        let asked = self.asked.swap(None);
+        asked.or_else(|| self.waiting.swap(None))
+    }
+
+    /// Whether it has; `None`: not yet. What it had is dropped here. An answer to an earlier request, which came too late for it, is none to
+    /// the latest.
     pub fn answer(&self) -> Option<Result<(), String>> {
-        self.done.swap(None).map(|tuning| tuning.result)
+        let done = self.done.swap(None)?;
+        (done.number == self.latest.load(Ordering::Relaxed)).then_some(done.result)
     }
 }
 
@@ -207,4 +226,53 @@ where
     tuning.result = replication.set_times(settings.deadline, (settings.expiry, hot_restart));
     tuning.settings = settings;
     tuning
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_controller::{NoField, Synthetic, SyntheticParameters};
+
+    use super::*;
+
+    fn tuning(result: Result<(), String>) -> Tuning {
+        let (settings, _) = succession::versions(config::ProgramHost::Wasm);
+        let application = Synthetic::new(SyntheticParameters {
+            size: 100,
+            changed_share: 1.0,
+        });
+        Tuning {
+            settings: executor_settings(&settings, NodeId(1)),
+            application: Box::new(application),
+            field: Box::new(NoField),
+            hot_restart: settings.hot_restart,
+            persist: None,
+            number: 0,
+            together: None,
+            result,
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_while_an_earlier_request_is_looked_at_is_not_lost() {
+        let slots = TuningSlots::default();
+        slots.ask(tuning(Ok(())));
+        let earlier = slots.next().unwrap();
+        slots.ask(tuning(Ok(())));
+        slots.waiting.swap(Some(earlier));
+        assert_eq!(slots.next().unwrap().number, 2);
+    }
+
+    #[test]
+    fn a_late_answer_to_an_earlier_request_is_not_taken_for_one_to_the_latest() {
+        let slots = TuningSlots::default();
+        slots.ask(tuning(Ok(())));
+        let earlier = slots.next().unwrap();
+        slots.ask(tuning(Err("the latest".into())));
+        slots.done.swap(Some(earlier));
+        assert_eq!(slots.answer(), None);
+        let latest = slots.next();
+        slots.done.swap(latest);
+        assert_eq!(slots.answer(), Some(Err("the latest".into())));
+        assert_eq!(slots.answer(), None);
+    }
 }
