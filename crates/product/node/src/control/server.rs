@@ -21,9 +21,8 @@ use super::{Handler, refusal};
 const REQUEST_MAX: usize = 4096;
 /// How long a caller has for its whole request, and for taking the reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Bytes of a reply that are written at once. The kernel waits anew for room for each 32 KiB of a piece, so a caller has twice its time at
-/// most.
-const PIECE: usize = 64 * 1024;
+/// Most bytes of a reply that are written at once. The kernel waits anew for room for each 32 KiB.
+const PIECE: usize = 32 * 1024;
 /// Most callers who have not finished their request; one more takes the place of whoever has been silent for longest.
 pub const CALLERS_MAX: usize = 32;
 /// Between two attempts to accept where the process or the system has no file left to open.
@@ -258,7 +257,8 @@ impl Write for Patience<'_> {
         }
         self.stream.set_write_timeout(Some(self.left.to_std()))?;
         let began = Clock.now();
-        let written = self.stream.write(bytes);
+        // A long string comes here as it is.
+        let written = self.stream.write(&bytes[..bytes.len().min(PIECE)]);
         self.left = self.left.saturating_sub(Clock.now().since(began));
         written
     }
