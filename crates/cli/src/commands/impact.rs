@@ -65,17 +65,20 @@ impl Impact {
     }
 }
 
-/// Whether there is a folder for `file`, which is said before the work and not after it.
+/// Whether there is a folder for `file`, and it is none itself: said before the work and not after it.
 fn can_be_written(file: &Path) -> Result<(), Failure> {
     let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    match folder.is_dir() {
-        true => Ok(()),
-        false => Err(Failure::refused(format_args!(
-            "cannot write {}: {} is no directory; name a file in a directory that may be written to",
-            file.display(),
-            folder.display()
-        ))),
+    let refused = |why: String| {
+        Err(Failure::refused(format_args!(
+            "cannot write {}: {why}; name a file in a directory that may be written to",
+            file.display()
+        )))
+    };
+    match (folder.is_dir(), file.is_dir()) {
+        (true, false) => Ok(()),
+        (true, true) => refused("it is a directory".to_owned()),
+        (false, _) => refused(format!("{} is no directory", folder.display())),
     }
 }
 

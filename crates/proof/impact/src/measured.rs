@@ -37,6 +37,10 @@ pub struct Step {
     pub wanted: u64,
     /// Of these, those that it had.
     pub had: u64,
+    /// Packets of the flood that the task read.
+    pub let_in: u64,
+    /// Packets that came while the task's socket was full.
+    pub overflowed: u64,
     /// Jobs of the task.
     pub jobs: u64,
     /// Of these, late ones.
@@ -194,6 +198,8 @@ impl Measured {
                 "worked_ns": it.worked.as_nanos(),
                 "wanted": it.wanted,
                 "had": it.had,
+                "let_in": it.let_in,
+                "overflowed": it.overflowed,
                 "jobs": it.jobs,
                 "late": it.late,
                 "lateness_percent": it.lateness_percent(self.period),

@@ -135,6 +135,7 @@ fn step(
         }
     }
     let after = stage.counts()?;
+    let had = done.had + task.had_besides();
     Ok(Step {
         guarded,
         asked_per_s: rate,
@@ -143,7 +144,9 @@ fn step(
         worked_off: after.packets.saturating_sub(before.packets),
         worked: after.worked - before.worked,
         wanted: sent.wanted,
-        had: done.had + task.had_besides(),
+        had: had.wanted,
+        let_in: had.of_flood,
+        overflowed: task.overflowed()?,
         jobs: done.jobs,
         late: done.late,
         lateness: done.lateness,

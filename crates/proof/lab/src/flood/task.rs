@@ -1,10 +1,11 @@
 //! The critical task: so much work in each period.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::ops::Add;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_net_linux::{Clock, realtime};
+use bumpless_net_linux::{Clock, realtime, sockets};
 
 use super::PERIOD;
 use super::flooder::WANTED;
@@ -24,10 +25,29 @@ pub struct Done {
     pub late: u64,
     pub lateness: Duration,
     pub worst: Duration,
-    /// Datagrams that it waited for and had.
-    pub had: u64,
+    /// What it read.
+    pub had: Had,
     /// What the system refused it.
     pub weaknesses: Vec<String>,
+}
+
+/// Datagrams that the task read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Had {
+    /// Those that it waits for.
+    pub wanted: u64,
+    pub of_flood: u64,
+}
+
+impl Add for Had {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            wanted: self.wanted + more.wanted,
+            of_flood: self.of_flood + more.of_flood,
+        }
+    }
 }
 
 /// The task, with its socket.
@@ -79,25 +99,44 @@ impl Task {
     }
 
     /// Reads what has come, and computes until it has had the processor for as long as a job takes.
-    fn job(&self, had: &mut u64) {
+    fn job(&self, had: &mut Had) {
         let begun = Clock.computed();
-        *had += self.read();
+        *had = *had + self.read();
         while Clock.computed() - begun < self.work {
             std::hint::spin_loop();
         }
     }
 
-    /// How many of the datagrams that wait it has waited for.
-    fn read(&self) -> u64 {
+    /// The datagrams that wait.
+    fn read(&self) -> Had {
         let mut datagram = [0; 64];
         let mut next = || self.socket.recv(&mut datagram).ok().map(|_| datagram[0]);
-        let all = std::iter::from_fn(&mut next).take(DATAGRAMS_MAX);
-        all.filter(|&kind| kind == WANTED).count() as u64
+        let mut had = Had::default();
+        for kind in std::iter::from_fn(&mut next).take(DATAGRAMS_MAX) {
+            match kind {
+                WANTED => had.wanted += 1,
+                _ => had.of_flood += 1,
+            }
+        }
+        had
     }
 
     /// What waits after the last job.
-    pub fn had_besides(&self) -> u64 {
+    pub fn had_besides(&self) -> Had {
         self.read()
+    }
+
+    /// Datagrams that came while its socket was full, as the kernel counts them in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn overflowed(&self) -> Result<u64, String> {
+        let queues = sockets::queues()
+            .map_err(|error| format!("what found no room at the task is not told: {error}"))?;
+        let of_task = queues.get(&PORT);
+        of_task
+            .map(|it| it.lost)
+            .ok_or_else(|| "the kernel does not show the task's socket".to_owned())
     }
 }
 
