@@ -54,6 +54,46 @@ fn link_of(substation: &str) -> String {
     ends.join(":")
 }
 
+/// What the kernel of a node has counted of ICMP.
+fn icmp(grid: &Grid, node: &str, counter: &str) -> u64 {
+    let told = grid.done("exec", &[node, "--", "cat", "/proc/net/snmp"]);
+    let mut rows = told.lines().filter(|it| it.starts_with("Icmp:"));
+    let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
+    let mut values = names.split(' ').zip(values.split(' '));
+    let (_, value) = values.find(|(name, _)| *name == counter).unwrap();
+    value.parse().unwrap()
+}
+
+/// How many of five packets come to `router` over its link with `node`.
+fn heard(grid: &Grid, router: &str, node: &str) -> u64 {
+    let network: Value = serde_json::from_str(&topology()).unwrap();
+    let links = network["links"].as_array().unwrap().iter();
+    let mut own = links.filter(|it| it["ends"].as_array().unwrap().contains(&json!(node)));
+    let place = own.position(|it| it["ends"].as_array().unwrap().contains(&json!(router)));
+    let interface = format!("eth{}", place.unwrap() + 1);
+    let told = grid.done(
+        "exec",
+        &[
+            node,
+            "--",
+            "ip",
+            "-j",
+            "neighbour",
+            "show",
+            "dev",
+            &interface,
+        ],
+    );
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let address = told[0]["dst"].as_str().unwrap();
+    let before = icmp(grid, router, "InEchos");
+    let ping = [
+        node, "--", "ping", "-q", "-c", "5", "-l", "5", "-W", "1", address,
+    ];
+    grid.wan("exec", &ping);
+    icmp(grid, router, "InEchos") - before
+}
+
 pub fn commands_that_change_links_wait_for_each_other() {
     let grid = Grid::new("waiting");
     grid.up(&[]);
@@ -113,6 +153,13 @@ pub fn links_of_one_router_are_impaired_by_commands_of_their_own() {
         told,
         json!([wrong(&links[0], 1.0, None), wrong(&links[1], 2.0, None)])
     );
+    // The other end would tell of a loss that this one has no more.
+    let across = links[0].split(':').find(|it| *it != "b01a").unwrap();
+    grid.done("impair", &[&links[0], "--none"]);
+    assert_eq!(heard(&grid, "b01a", across), 5);
+    grid.done("impair", &[&links[0], "--loss-percent", "100"]);
+    grid.done("impair", &[&links[1], "--loss-percent", "3"]);
+    assert_eq!(heard(&grid, "b01a", across), 0, "the loss is still there");
     let percents = ["3", "4", "5", "6"];
     let all: Vec<_> = links.iter().zip(percents).collect();
     let commands: Vec<_> = all
@@ -159,14 +206,7 @@ pub fn what_is_cut_carries_nothing_while_it_is_impaired_otherwise() {
         let told: Value = serde_json::from_str(&told).unwrap();
         told[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
     };
-    let sent = || -> u64 {
-        let told = grid.done("exec", &[router, "--", "cat", "/proc/net/snmp"]);
-        let mut rows = told.lines().filter(|it| it.starts_with("Icmp:"));
-        let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
-        let mut values = names.split(' ').zip(values.split(' '));
-        let (_, value) = values.find(|(name, _)| *name == "OutEchos").unwrap();
-        value.parse().unwrap()
-    };
+    let sent = || icmp(&grid, router, "OutEchos");
     grid.done("cut", &[&link]);
     let before = (come(), sent());
     // As many as it can, for half a minute at most.

@@ -258,8 +258,8 @@ fn outages_by_script_are_made_and_end_and_an_interrupted_one_heals() {
         words.contains("script.json: outage 1: no node is called \"s99\""),
         "{words}"
     );
-    // A network that ends in mid-script is told as the cause.
-    let file = script(r#"{"at_s": 0, "for_s": 1, "what": ["s02-1-1"]}"#);
+    // A network that ends in mid-script is told as the cause, and at once.
+    let file = script(r#"{"at_s": 0, "for_s": 600, "what": ["s02-1-1"]}"#);
     let mut command = grid.command("script", &[&file]);
     let playing = command
         .stderr(Stdio::piped())

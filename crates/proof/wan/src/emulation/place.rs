@@ -54,6 +54,11 @@ impl Running {
         format!("/proc/{}/fd/{}", self.pid, self.namespaces[node]).into()
     }
 
+    /// Whether the process that holds it is gone, and the network with it.
+    pub fn has_ended(&self) -> bool {
+        self.namespace(0).symlink_metadata().is_err()
+    }
+
     /// Puts the calling thread in the namespace of a node.
     ///
     /// # Errors

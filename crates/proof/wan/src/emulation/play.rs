@@ -51,7 +51,7 @@ pub fn play(
     let mut done = Vec::new();
     let mut result = Ok(());
     for step in script.steps() {
-        if !wait(began + step.at, stop) {
+        if !wait(running, began + step.at, stop) {
             break;
         }
         result = player.step(step);
@@ -119,11 +119,11 @@ impl Player<'_> {
     }
 }
 
-/// Waits until then; `false`: it was stopped.
-fn wait(until: Instant, stop: &dyn Fn() -> bool) -> bool {
+/// Waits until then, or until the network has ended, which the next step finds; `false`: it was stopped.
+fn wait(running: &Running, until: Instant, stop: &dyn Fn() -> bool) -> bool {
     while !stop() {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || running.has_ended() {
             return true;
         }
         thread::sleep(left.min(LOOK));
