@@ -97,8 +97,11 @@ fn refused_whole(folder: &Folder, guard: &Process, right: &str) {
         // Asked by a signal: a file that is wrong is one that the command itself refuses.
         let refusals = said_so(guard);
         guard.signal(libc::SIGHUP);
-        wait_until("the refusal", || said_so(guard) > refusals);
-        assert!(guard.said().contains(part), "{part} in {}", guard.said());
+        wait_until(&format!("the refusal, with {part}"), || {
+            let said = guard.said();
+            let reason = said.rsplit("the file was not taken").next();
+            said_so(guard) > refusals && reason.is_some_and(|it| it.contains(part))
+        });
         // The daemon is found by its file.
         write(folder, right);
         assert_eq!(registered_flows(&status(folder)), before, "{part}");
