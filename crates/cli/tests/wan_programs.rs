@@ -75,7 +75,7 @@ fn what_dies_is_felt_without_iprp_and_not_with_it() {
         let (felt, sent) = lost(pass, "centre", "centre-1", true);
         assert!(
             sent > 0 && felt == sent,
-            "a centre that is dead hears nobody"
+            "a centre that is dead hears nobody, {pass}: {felt} of {sent}"
         );
         let (felt, sent) = lost(pass, "centre", "centre-2", false);
         assert!(sent > 0 && felt == 0, "{felt} of {sent}: {told}");

@@ -19,6 +19,8 @@ pub struct Dead {
     pub outage: Outage,
     /// When it began.
     pub cut: u64,
+    /// What was sent before then had left before everything carried again, also by a sender or a daemon that was held up.
+    pub last: u64,
     /// When everything carried again.
     pub healed: u64,
     /// When the next one began, or the pass ended.
@@ -62,7 +64,7 @@ fn row(
         .seen
         .exchanges
         .iter()
-        .filter(|it| is_of(it.site) && (dead.cut..dead.healed).contains(&it.sent))
+        .filter(|it| is_of(it.site) && (dead.cut..dead.last).contains(&it.sent))
         .collect();
     let mut took: Vec<u64> = sent
         .iter()
@@ -224,6 +226,7 @@ mod tests {
     const DEAD: Dead = Dead {
         outage: Outage::Loop,
         cut: 1_000 * MS,
+        last: 2_900 * MS,
         healed: 3_000 * MS,
         next: 6_000 * MS,
     };
@@ -274,6 +277,18 @@ mod tests {
         };
         let rows = super::rows(&view(&seen), &never, &[true, true]);
         assert_eq!((rows.len(), rows[0].back_ms), (1, None));
+    }
+
+    #[test]
+    fn what_was_held_up_until_everything_carried_again_is_not_of_the_outage() {
+        let mut seen = seen();
+        seen.exchanges.push(Exchange {
+            site: 0,
+            sent: 2_950 * MS,
+            done: Some(3_001 * MS),
+        });
+        let rows = rows(&view(&seen), &DEAD, &[true, false]);
+        assert_eq!((rows[0].sent, rows[0].lost), (4, 4));
     }
 
     #[test]

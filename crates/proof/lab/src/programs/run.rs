@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long programs have to connect, and for each substation besides.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_EACH: Duration = Duration::from_millis(300);
+/// From the last message of an outage that is counted until everything carries again: whoever holds one up for less, a busy daemon or
+/// its sender, sends it while the way is still dead.
+const HELD_UP: Duration = Duration::from_millis(200);
 /// From when all are connected until it begins.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -163,6 +166,8 @@ impl Scene<'_> {
             let cutting = self.stage.cut(self.plan, outage);
             let cut = Clock.now().as_nanos();
             let waited = cutting.and_then(|()| self.wait(lasts, conversations));
+            let last = Clock.now().as_nanos();
+            let waited = waited.and_then(|()| self.wait(HELD_UP, conversations));
             let healed = Clock.now().as_nanos();
             self.stage.heal(self.plan, outage)?;
             waited?;
@@ -172,6 +177,7 @@ impl Scene<'_> {
             all.push(Dead {
                 outage,
                 cut,
+                last,
                 healed,
                 next: Clock.now().as_nanos(),
             });
