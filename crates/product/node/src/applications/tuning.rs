@@ -101,6 +101,8 @@ pub struct TuningSlots {
     asked: AtomicBox<Tuning>,
     /// What was asked for and is not due yet. A place of its own: in that of `asked` it would push out what is asked for meanwhile.
     waiting: AtomicBox<Tuning>,
+    /// What waited when a later request came, for who asks to drop: an application takes longer to end than a cycle has time.
+    replaced: AtomicBox<Tuning>,
     done: AtomicBox<Tuning>,
     /// The number of the latest request, for who asks.
     latest: AtomicU64,
@@ -111,6 +113,7 @@ impl TuningSlots {
     pub fn ask(&self, mut tuning: Tuning) {
         tuning.number = self.latest.fetch_add(1, Ordering::Relaxed) + 1;
         self.waiting.swap(None);
+        self.replaced.swap(None);
         self.done.swap(None);
         self.asked.swap(Some(Box::new(tuning)));
     }
@@ -152,15 +155,21 @@ impl TuningSlots {
         }
     }
 
-    /// The newest of what was asked for.
+    /// The newest of what was asked for. What has waited until then for its turn is not followed later.
     fn next(&self) -> Option<Box<Tuning>> {
         let asked = self.asked.swap(None);
-        asked.or_else(|| self.waiting.swap(None))
+        let waiting = self.waiting.swap(None);
+        if asked.is_some() && waiting.is_some() {
+            self.replaced.swap(waiting);
+            return asked;
+        }
+        asked.or(waiting)
     }
 
     /// Whether it has; `None`: not yet. What it had is dropped here. An answer to an earlier request, which came too late for it, is none to
     /// the latest.
     pub fn answer(&self) -> Option<Result<(), String>> {
+        self.replaced.swap(None);
         let done = self.done.swap(None)?;
         (done.number == self.latest.load(Ordering::Relaxed)).then_some(done.result)
     }
@@ -260,6 +269,7 @@ mod tests {
         slots.ask(tuning(Ok(())));
         slots.waiting.swap(Some(earlier));
         assert_eq!(slots.next().unwrap().number, 2);
+        assert!(slots.next().is_none(), "the earlier one does not follow");
     }
 
     #[test]
