@@ -206,6 +206,14 @@ impl<S: Suite> State<S> {
         let copy = session.seal_on(path, &content, scratch)?;
         let sent = (copy.bytes.len(), copy.ind, copy.to);
         session.next += 1;
+        let is_late = |(_, asked): (u32, Instant), timeout| now.since(asked) >= timeout;
+        let before = session.path_at(path);
+        if before.is_some_and(|it| {
+            it.asked
+                .is_some_and(|it_was| is_late(it_was, it.round_trip.timeout()))
+        }) {
+            session.standby.begin_again(path);
+        }
         if let Some(path) = session.path_mut(path) {
             path.departures.asked += 1;
             path.asked = Some((content.number, now));
@@ -279,12 +287,15 @@ impl<S: Suite> Session<S> {
     /// The path at `at` has answered question `asked`. It carries again, if it did before and has answered often enough: from
     /// which network to which.
     pub(super) fn answered(&mut self, at: usize, asked: u32, own: &Networks) -> Option<(Ind, Ind)> {
-        if !self.standby.answered(at, asked, PROBATION) {
-            return None;
-        }
+        let is_sound = self.standby.answered(at, asked, PROBATION);
+        is_sound.then(|| self.prefer(own)).flatten()
+    }
+
+    /// The first of the host's networks that is sound carries, if another one does: from which network to which.
+    pub(super) fn prefer(&mut self, own: &Networks) -> Option<(Ind, Ind)> {
         let carrier = self.standby.carrier.map(usize::from)?;
         let first = choose(self, own, None)?;
-        if first == carrier || first != at {
+        if first == carrier || self.standby.is_silent(first) {
             return None;
         }
         self.standby.carrier = Some(first as u8);

@@ -59,7 +59,8 @@ pub(crate) struct Standby {
     pub count: u32,
     /// The path that carries, once a packet has left.
     pub carrier: Option<u8>,
-    /// Of each path, how many questions in a row it has answered since it went silent; `None` if it has not.
+    /// Of each path, how many questions in a row it has answered since it went silent, or came while another one carried;
+    /// `None` if it has answered enough, or neither is so.
     pub probation: [Option<u8>; crate::ind::MAX_NETWORKS],
     /// Of each path, the first packet that had no answer in time, and none on this path since then.
     pub unanswered: [Option<Unanswered>; crate::ind::MAX_NETWORKS],
@@ -128,6 +129,32 @@ impl Standby {
     pub(crate) fn may_answer(&self, at: usize) -> bool {
         let probation = self.probation.get(at).copied().flatten();
         probation.is_none_or(|answered| answered > 0)
+    }
+
+    /// Another path is at `at` from here on, or none: nothing is known of it.
+    pub(crate) fn forget(&mut self, at: usize) {
+        if let Some(probation) = self.probation.get_mut(at) {
+            *probation = None;
+        }
+        if let Some(unanswered) = self.unanswered.get_mut(at) {
+            *unanswered = None;
+        }
+        self.carrier = self.carrier.filter(|&carrier| usize::from(carrier) != at);
+        self.to_probe &= !(1 << at);
+    }
+
+    /// The path at `at` is there while another one carries. Nobody knows yet whether it answers.
+    pub(crate) fn try_first(&mut self, at: usize) {
+        if let Some(probation) = self.probation.get_mut(at) {
+            *probation = Some(0);
+        }
+    }
+
+    /// The path at `at` has not answered a question in time: those that it has answered before count as nothing.
+    pub(crate) fn begin_again(&mut self, at: usize) {
+        if let Some(answered) = self.probation.get_mut(at).and_then(Option::as_mut) {
+            *answered = 0;
+        }
     }
 
     /// Whether a packet that leaves at `now` on `carrier` asks although no other path is known to answer: a path that has just gone

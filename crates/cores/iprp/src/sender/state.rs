@@ -125,6 +125,20 @@ impl<S: Suite> State<S> {
             session.match_networks(&networks, |ind, is_there| {
                 push(events, totals, network_event(place, ind, is_there));
             });
+            if let Some((from, to)) = session.prefer(&networks) {
+                let session = SessionId(place as u32);
+                let again = 0;
+                push(
+                    events,
+                    totals,
+                    SenderEvent::Moved {
+                        session,
+                        from,
+                        to,
+                        again,
+                    },
+                );
+            }
         }
     }
 
