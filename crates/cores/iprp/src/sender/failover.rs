@@ -1,8 +1,9 @@
 //! What a session sends by itself: packets again on the next network when one falls silent, and probes of those that carry nothing.
 
+use super::keep::Kept;
 use super::peer_base::Session;
 use super::seal::{Content, Copy, note_sent};
-use super::standby::{Kept, MAX_TRIES, PROBATION, PROBE_EVERY};
+use super::standby::{MAX_TRIES, PROBATION, PROBE_EVERY, Unanswered};
 use super::state::State;
 use crate::event::{SenderEvent, SessionId};
 use crate::ind::{Ind, MAX_NETWORKS, Networks};
@@ -60,17 +61,20 @@ impl<S: Suite> State<S> {
             }
             drop(silent);
             let is_late = |kept: &Kept| kept.again_on.is_none() && now >= due(kept, &timeouts);
-            let Some((_, kept)) = self.keep.first(&session.standby, is_late) else {
+            let Some((_, kept)) = self.keep.first(&session.standby.kept, is_late) else {
                 return;
             };
             let path = usize::from(kept.path);
             let answered = session.path_at(path).and_then(|path| path.answered);
             if answered.is_none_or(|answered| answered < kept.number) {
-                session.standby.note_unanswered(path, &kept);
+                let Kept { number, sent, .. } = kept;
+                session
+                    .standby
+                    .note_unanswered(path, Unanswered { number, sent });
             }
             let other = choose(session, &self.networks, Some(path));
             match other.filter(|_| kept.tries < MAX_TRIES) {
-                Some(other) => self.keep.each(&session.standby, |it| {
+                Some(other) => self.keep.each(&session.standby.kept, |it| {
                     if it.number == kept.number {
                         it.again_on = Some(other as u8);
                     }
@@ -78,7 +82,7 @@ impl<S: Suite> State<S> {
                 // Nowhere to go.
                 None => self
                     .keep
-                    .drop_if(&mut session.standby, |it| it.number == kept.number),
+                    .drop_if(&mut session.standby.kept, |it| it.number == kept.number),
             }
         }
     }
@@ -93,7 +97,7 @@ impl<S: Suite> State<S> {
             return;
         };
         let mut again = 0;
-        self.keep.each(&session.standby, |it| {
+        self.keep.each(&session.standby.kept, |it| {
             if usize::from(it.path) == path && it.again_on.is_none() {
                 it.again_on = Some(other as u8);
                 again += 1;
@@ -117,7 +121,7 @@ impl<S: Suite> State<S> {
         let session = self.base.get(place)?;
         let (slot, _) = self
             .keep
-            .first(&session.standby, |kept| kept.again_on.is_some())?;
+            .first(&session.standby.kept, |kept| kept.again_on.is_some())?;
         Some(slot)
     }
 
@@ -228,7 +232,7 @@ impl<S: Suite> State<S> {
         let timeouts = session.timeouts();
         let kept = self
             .keep
-            .earliest(&session.standby, |kept| due(kept, &timeouts));
+            .earliest(&session.standby.kept, |kept| due(kept, &timeouts));
         let silent = session.standby.silent_at(&timeouts).map(|(_, at)| at).min();
         let probe = match session.asking.next_probe() {
             Some(at) => Some(at),
