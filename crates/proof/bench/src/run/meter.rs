@@ -16,7 +16,7 @@ pub const THRESHOLD: Duration = Duration::from_micros(500);
 const REMEMBERED: usize = 65_536;
 /// Most processors that are watched.
 const METERS: usize = 64;
-/// Above whatever is measured, so that only the machine makes a meter late. Where it is not granted the
+/// Above whatever is measured without real-time priority, so that only the machine makes a meter late. Where it is not granted the
 /// meter competes with the rest.
 const PRIORITY: u8 = 1;
 
@@ -92,6 +92,13 @@ impl Seen {
 pub fn beside<T>(work: impl FnOnce() -> T) -> (T, Seen) {
     let meter = || JitterMeter::new(THRESHOLD, REMEMBERED);
     let (result, meters) = on_each_processor(METERS, meter, Some(PRIORITY), work);
+    (result, Seen::of(&meters))
+}
+
+/// The same beside what has the real-time `priority` itself: the meters have one more.
+pub fn beside_urgent<T>(priority: u8, work: impl FnOnce() -> T) -> (T, Seen) {
+    let meter = || JitterMeter::new(THRESHOLD, REMEMBERED);
+    let (result, meters) = on_each_processor(METERS, meter, Some(priority + 1), work);
     (result, Seen::of(&meters))
 }
 

@@ -127,7 +127,7 @@ fn measure(
     };
     let began = Clock.now();
     let mut complete = true;
-    let (passes, stood_still) = meter::beside(|| {
+    let (passes, stood_still) = meter::beside_urgent(run::NETWORK, || {
         let one = |pass: Pass| {
             let of = match pass {
                 Pass::Plain => "without iPRP",

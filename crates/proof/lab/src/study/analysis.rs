@@ -53,10 +53,14 @@ impl Trips {
     }
 }
 
+/// A message that has waited for so long for its answer when the way dies was lost before; microseconds. *The longest round trip of
+/// a backup is a tenth of it.*
+const UNDER_WAY_US: u64 = 2_000_000;
+
 /// What a message was to the outage of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Its answer came before, or there was no outage.
+    /// Its answer came before, or should have, or there was no outage.
     Before,
     /// It was under way when the outage began, or is the first one after that.
     Failover,
@@ -78,6 +82,7 @@ pub fn phases(run: &Run) -> Vec<Phase> {
         if sent < cut / 1000 {
             match answered {
                 Some(at) if at <= cut / 1000 => Phase::Before,
+                None if sent + UNDER_WAY_US < cut / 1000 => Phase::Before,
                 _ => Phase::Failover,
             }
         } else if std::mem::take(&mut is_first) {
@@ -110,6 +115,8 @@ pub struct Cell<'a> {
     pub runs: Vec<&'a Run>,
     /// Runs that gave none.
     pub failed: usize,
+    /// Those of them whose failovers count.
+    pub on_time: Vec<&'a Run>,
     /// Runs in which the program was on the backup although the way was whole: their failovers do not count.
     pub premature: usize,
     /// Round trips before the outage.
@@ -127,7 +134,14 @@ pub struct Cell<'a> {
     pub lost: usize,
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
+    /// The run with the median failover.
+    pub fn typical(&self) -> Option<&'a Run> {
+        let median = self.failovers.percentile(50)?;
+        let mut runs = self.on_time.iter().copied();
+        runs.find(|run| failover(run) == Some(median))
+    }
+
     /// Transport, backup, and messages of others if there were any, for people.
     pub fn title(&self) -> String {
         let (transport, line) = (self.transport.title, line_title(self.line));
@@ -189,10 +203,6 @@ fn cell<'a>(
         Trips::of(trips.flatten())
     };
     let through = [Phase::Failover, Phase::During];
-    let failover = |run: &&Run| {
-        let trips: Option<Vec<u32>> = chosen(run, &[Phase::Failover]).collect();
-        trips?.into_iter().max()
-    };
     let has_no_end = |run: &&&Run| chosen(run, &[Phase::Failover]).any(|us| us.is_none());
     let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
     Some(Cell {
@@ -202,13 +212,20 @@ fn cell<'a>(
         failed: failed.len(),
         premature: premature.len(),
         before: trips(&on_time, &[Phase::Before]),
-        failovers: Trips::of(on_time.iter().filter_map(failover)),
+        failovers: Trips::of(on_time.iter().filter_map(|run| failover(run))),
         endless: on_time.iter().filter(has_no_end).count(),
         during: trips(&on_time, &[Phase::During]),
         through: trips(&on_time, &through),
         lost: on_time.iter().map(lost).sum(),
+        on_time,
         runs,
     })
+}
+
+/// The time of a run's failover (U-53), microseconds; `None`: one of its messages was never answered.
+pub fn failover(run: &Run) -> Option<u32> {
+    let trips: Option<Vec<u32>> = chosen(run, &[Phase::Failover]).collect();
+    trips?.into_iter().max()
 }
 
 /// Whether the program says that it left the way before that died.
@@ -332,7 +349,10 @@ fn is_machines(study: &Study, run: &Run, number: usize, limit: u32) -> bool {
 fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
     let baseline = baseline(study, Some(cell.line), cell.load);
     let alone = baseline.percentile(99)?;
-    let seen = cell.through.percentile(99)?;
+    let seen = cell.through.percentile(99);
+    if seen.is_none() && cell.lost == 0 {
+        return None;
+    }
     let (above, explained) = above(study, cell, &[Phase::Failover, Phase::During], alone);
     let (count, other) = (cell.through.count() as f64, baseline.count() as f64);
     let share = 0.01 + 3.0 * (0.01 * 0.99 * (1.0 / count + 1.0 / other)).sqrt();
@@ -342,7 +362,10 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
             cell.title(),
             f64::from(alone) / 1e3
         ),
-        seen: format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),
+        seen: match seen {
+            Some(seen) => format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),
+            None => format!("none was answered, {} lost", cell.lost),
+        },
         count: cell.through.count(),
         above,
         explained,

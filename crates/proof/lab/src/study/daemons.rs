@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Daemons {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Who has ended, and with which words.
+    ended: Mutex<Receiver<Result<(), String>>>,
 }
 
 impl Daemons {
@@ -55,18 +58,18 @@ impl Daemons {
         let daemons = Self {
             end: Some(end),
             thread: Some(thread),
+            ended: Mutex::new(whether),
         };
         let why = "the thread of the daemons ended by a panic";
-        whether.recv().unwrap_or_else(|_| Err(why.to_owned()))?;
+        let begun = daemons.told().recv();
+        begun.unwrap_or_else(|_| Err(why.to_owned()))?;
         let until = Instant::now() + PATIENCE;
         while !sockets.iter().all(|socket| socket.exists()) {
             // Nothing will be measured then.
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            if let Ok(Err(why)) = whether.try_recv() {
-                return Err(why);
-            }
+            daemons.stood()?;
             if Instant::now() > until {
                 let there = sockets.iter().filter(|socket| socket.exists()).count();
                 return Err(format!(
@@ -78,6 +81,18 @@ impl Daemons {
             thread::sleep(LOOK);
         }
         Ok(daemons)
+    }
+
+    /// Whether none of them has ended that was not told of yet.
+    ///
+    /// # Errors
+    /// The last words of one that has.
+    pub fn stood(&self) -> Result<(), String> {
+        self.told().try_recv().unwrap_or(Ok(()))
+    }
+
+    fn told(&self) -> MutexGuard<'_, Receiver<Result<(), String>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

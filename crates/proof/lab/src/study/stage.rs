@@ -1,5 +1,6 @@
 //! The network with backups, servers and daemons on it, as long as a study takes.
 
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -63,8 +64,18 @@ pub struct Stage {
     pub certificate: Certificate,
     /// Transports that this machine lacks, and why.
     pub lacking: Vec<(&'static Transport, String)>,
+    /// Whether the kernel was told of the ways of MPTCP, which all its transports share; `None`: nobody has tried.
+    multipath: Option<Result<(), String>>,
     place: Place,
     _tie: Tie,
+}
+
+/// Why a transport cannot be measured.
+enum NoPort {
+    /// The machine lacks what it takes.
+    Lacking(String),
+    /// Something failed that should not.
+    Failed(String),
 }
 
 impl Stage {
@@ -129,21 +140,30 @@ impl Stage {
             lines: backup.lines(),
             certificate,
             lacking: Vec::new(),
+            multipath: None,
             running,
             place: setting.place.clone(),
             _tie: tie,
         };
         let seed = setting.seed;
         thread::spawn(move || backup.carry(seed));
-        stage.listen(setting);
+        stage.listen(setting)?;
         if protected {
             stage.protect(setting)?;
         }
         Ok(stage)
     }
 
+    /// Whether all that was put up has stood until this moment.
+    ///
+    /// # Errors
+    /// What a daemon said that ended.
+    pub fn stood(&self) -> Result<(), String> {
+        self.daemons.as_ref().map_or(Ok(()), Daemons::stood)
+    }
+
     /// Opens the port of each transport at each substation.
-    fn listen(&mut self, setting: &Setting<'_>) {
+    fn listen(&mut self, setting: &Setting<'_>) -> Result<(), String> {
         for &transport in &setting.transports {
             let listens = match (transport.socket, transport.socket.program()) {
                 // Both its ends begin with each run.
@@ -151,10 +171,13 @@ impl Stage {
                 (_, Some(name)) => self.listen_by(name, transport, setting.peers),
                 (_, None) => self.listen_for(transport),
             };
-            if let Err(why) = listens {
-                self.lacking.push((transport, why));
+            match listens {
+                Ok(()) => {}
+                Err(NoPort::Lacking(why)) => self.lacking.push((transport, why)),
+                Err(NoPort::Failed(why)) => return Err(format!("{}: {why}", transport.name)),
             }
         }
+        Ok(())
     }
 
     fn listen_by(
@@ -162,19 +185,20 @@ impl Stage {
         name: &str,
         transport: &Transport,
         folder: Option<&Path>,
-    ) -> Result<(), String> {
-        let program = Foreign::find(folder, name)?;
+    ) -> Result<(), NoPort> {
+        let program = Foreign::find(folder, name).map_err(NoPort::Lacking)?;
         for (site, _) in &self.sites {
             let addresses = [site.network, site.backup];
             let server = site.at(|| program.serve(transport.port, addresses));
-            let server = server.map_err(|error| format!("{name} does not listen: {error}"))?;
+            let server = server
+                .map_err(|error| NoPort::Failed(format!("{name} does not listen: {error}")))?;
             self.servers.push(server);
         }
         self.programs.push((transport.socket, program));
         Ok(())
     }
 
-    fn listen_for(&self, transport: &Transport) -> Result<(), String> {
+    fn listen_for(&mut self, transport: &Transport) -> Result<(), NoPort> {
         let ports: Result<Vec<_>, _> = self
             .sites
             .iter()
@@ -182,17 +206,27 @@ impl Stage {
                 site.at(|| Ports::open(transport, site.network, &self.certificate.server))
             })
             .collect();
-        let lacks = |error| format!("the kernel does not offer its socket: {error}");
-        let ports = ports.map_err(lacks)?;
-        // Both of MPTCP share what the kernel is told of ways.
-        if transport.socket == Socket::Mptcp && !transport.tls {
-            self.centre.multipath(true)?;
-            self.sites
-                .iter()
-                .try_for_each(|(site, _)| site.multipath(false))?;
+        let ports = ports.map_err(|error| match is_lacking(&error) {
+            true => NoPort::Lacking(format!("the kernel does not offer its socket: {error}")),
+            false => NoPort::Failed(format!("cannot listen: {error}")),
+        })?;
+        if transport.socket == Socket::Mptcp {
+            self.multipath().map_err(NoPort::Lacking)?;
         }
         ports.into_iter().for_each(serve);
         Ok(())
+    }
+
+    /// Tells the kernel of the ways of MPTCP, once.
+    fn multipath(&mut self) -> Result<(), String> {
+        let tell = || {
+            self.centre.multipath(true)?;
+            let mut sites = self.sites.iter();
+            sites.try_for_each(|(site, _)| site.multipath(false))
+        };
+        let told = self.multipath.take().unwrap_or_else(tell);
+        self.multipath = Some(told.clone());
+        told
     }
 
     fn protect(&mut self, setting: &Setting<'_>) -> Result<(), String> {
@@ -207,6 +241,17 @@ impl Stage {
         )?);
         Ok(())
     }
+}
+
+/// Whether a socket is refused because the kernel has none of the kind.
+fn is_lacking(error: &io::Error) -> bool {
+    let none = [
+        libc::EPROTONOSUPPORT,
+        libc::ENOPROTOOPT,
+        libc::EAFNOSUPPORT,
+        libc::ESOCKTNOSUPPORT,
+    ];
+    error.raw_os_error().is_some_and(|it| none.contains(&it))
 }
 
 /// What the daemons protect: the port of each transport that is protected.

@@ -131,3 +131,52 @@ fn a_failover_without_an_answer_is_counted_and_not_left_out() {
     let cell = &cells(&study)[0];
     assert_eq!((cell.failovers.count(), cell.endless, cell.lost), (1, 1, 1));
 }
+
+/// U-54: with nothing answered there is no percentile, and no promise kept either.
+#[test]
+fn where_nothing_is_answered_a_promise_is_broken_and_does_not_vanish() {
+    let lte = |transport: &str, over: &str, rtt: &[Option<u32>]| Run {
+        transport: transport.into(),
+        backup: "lte".into(),
+        over: over.into(),
+        ..run(rtt, 103, 190)
+    };
+    let alone = lte("tcp", "backup", &[Some(80_000); 40]);
+    let none = lte(
+        "redundant-udp",
+        "network",
+        &[Some(6_000), Some(6_000), None, None],
+    );
+    let all = promises(&study(vec![alone, none]));
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(
+        !all[0].held && all[0].seen.starts_with("none was answered"),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn what_was_lost_long_before_the_way_died_is_no_failover() {
+    let mut trips = vec![Some(6_000); 80];
+    trips[10] = None;
+    // At 3.525 s: what was due at 0.5 s was lost before, what was due at 3.5 s is under way.
+    let before = run(&trips, 3_525, 3_700);
+    assert_eq!(failover(&before), Some(6_000));
+    trips[70] = None;
+    assert_eq!(failover(&run(&trips, 3_525, 3_700)), None);
+}
+
+/// Figure 6: another run may have a message of as many microseconds.
+#[test]
+fn the_typical_run_is_the_one_whose_failover_is_the_median() {
+    let of = |before, failover| {
+        run(
+            &[Some(before), Some(6_000), Some(failover), Some(5_000)],
+            103,
+            120,
+        )
+    };
+    let study = study(vec![of(8_000, 7_000), of(6_000, 8_000), of(6_000, 9_000)]);
+    let cell = &cells(&study)[0];
+    assert_eq!(cell.typical().map(|run| run.rtt_us[2]), Some(Some(8_000)));
+}

@@ -159,19 +159,13 @@ fn figure_6(cells: &[Cell<'_>]) -> Option<Figure> {
         .filter(|cell| Some(cell.load) == load)
         .filter_map(|cell| {
             let name = format!("{}, {}", cell.transport.title, line_title(cell.line));
-            Some((name, typical(cell)?))
+            Some((name, cell.typical()?))
         })
         .collect();
     over_time(
         "Figure 6: round trips before, during and after an outage (marked), for each transport the run with the median failover",
         &rows,
     )
-}
-
-fn typical<'a>(cell: &Cell<'a>) -> Option<&'a Run> {
-    let median = cell.failovers.percentile(50)?;
-    let has = |run: &&&Run| run.rtt_us.contains(&Some(median));
-    cell.runs.iter().find(has).or(cell.runs.first()).copied()
 }
 
 /// Round trips of runs over time, a strip for each.
