@@ -10,6 +10,7 @@
 # is printed with the reason, and counted. Where the compiler, the C library or QEMU is missing, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. .ci/bounded.sh
 
 parts=(cores linux program)
 wanted=("$@")
@@ -50,7 +51,7 @@ if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'end_bounded; rm -rf "$work"' EXIT
 failed=()
 say() {
   echo "$*" | tee -a "$work/$part.txt"
@@ -89,6 +90,7 @@ for line in open(sys.argv[1]):
         folder = os.path.dirname(message["manifest_path"])
         print(message["target"]["name"], folder, message["executable"], sep="\t")
 PYTHON
+  [ -s "$work/executables" ] || failed+=("the build of the tests of $* has made none")
   while IFS=$'\t' read -r name folder executable; do
     run_tests "$name" "$folder" "$executable"
   done <"$work/executables"
@@ -105,7 +107,7 @@ run_tests() {
     [ "$test" != '*' ] || return 0
     skip+=(--skip "$test")
   done < <(left_out)
-  (cd "$folder" && CARGO_MANIFEST_DIR=$folder timeout "$most" "${emulated[@]}" "$executable" ${skip[@]+"${skip[@]}"}) \
+  bounded "$most" env -C "$folder" CARGO_MANIFEST_DIR="$folder" "${emulated[@]}" "$executable" ${skip[@]+"${skip[@]}"} \
     >"$work/log" 2>&1 </dev/null || code=$?
   local count
   count=$(sed -n 's/^test result: ok\. \([0-9]*\) passed.*/\1/p' "$work/log")

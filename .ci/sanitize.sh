@@ -10,6 +10,8 @@
 # had is said, and ends it with 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. .ci/bounded.sh
+trap end_bounded EXIT
 
 wanted=("$@")
 [ ${#wanted[@]} -gt 0 ] || wanted=(miri address thread)
@@ -31,7 +33,7 @@ step() {
   local name=$1
   shift
   echo "sanitize: $name"
-  timeout "$seconds" "$@" || failed+=("$name (exit $?)")
+  bounded "$seconds" "$@" || failed+=("$name (exit $?)")
 }
 
 # Runs a step if it is the part that is wanted, or all are.
