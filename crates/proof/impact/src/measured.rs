@@ -82,6 +82,8 @@ pub struct Measured {
     pub period: Duration,
     /// What a job takes.
     pub work: Duration,
+    /// How long the task runs in each step.
+    pub lasts: Duration,
     /// In the order in which they were made.
     pub steps: Vec<Step>,
     /// What makes the figures worse than they need be, a sentence each.
@@ -107,7 +109,7 @@ impl Measured {
 
     /// What the model says of lateness at `rate`, percent, where a packet takes so many nanoseconds of the processor before anything else.
     pub fn model(&self, rate: f64, packet_ns: f64) -> f64 {
-        let lasts = Duration::from_secs(1);
+        let lasts = self.lasts;
         let stretch = Stretch {
             shape: Shape::Uniform(rate),
             lasts,
@@ -352,6 +354,7 @@ mod tests {
             computer: "a computer".to_owned(),
             period: Duration::from_millis(10),
             work: Duration::from_millis(8),
+            lasts: Duration::from_secs(1),
             steps,
             weaknesses: vec!["no <priority>".to_owned()],
             interrupted: false,

@@ -63,12 +63,13 @@ impl Measure {
         let measured = flood::measure(&options, &mut told);
         line.end();
         let measured = measured.map_err(Failure::refused)?;
-        if let Some(file) = &self.report {
-            output::write_whole(file, &measured.page(env!("CARGO_PKG_VERSION")))?;
-        }
+        // What was measured is told, whatever becomes of the file.
         match self.json {
             true => output::print_line(measured.json()),
             false => measured.lines().into_iter().for_each(output::print_line),
+        }
+        if let Some(file) = &self.report {
+            output::write_whole(file, &measured.page(env!("CARGO_PKG_VERSION")))?;
         }
         Ok(ExitCode::from(match measured.interrupted {
             true => INTERRUPTED,

@@ -48,10 +48,6 @@ impl FloodOptions {
         PERIOD * self.work_percent / 100
     }
 
-    fn jobs(&self) -> u64 {
-        Duration::from_secs(self.seconds).as_nanos() / PERIOD.as_nanos()
-    }
-
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -98,6 +94,7 @@ fn measure_here(
         computer: stage.computer(),
         period: PERIOD,
         work: options.work(),
+        lasts: Duration::from_secs(options.seconds),
         steps,
         weaknesses,
         interrupted,
@@ -121,7 +118,7 @@ fn step(
     let (done, sent) = std::thread::scope(|scope| {
         let sending = scope.spawn(|| there.run(|| flood.send(&ended)));
         let done = std::thread::scope(|inner| {
-            let run = || task.run(options.jobs(), &options.stop);
+            let run = || task.run(Duration::from_secs(options.seconds), &options.stop);
             inner.spawn(run).join()
         });
         ended.store(true, Ordering::Release);

@@ -8,6 +8,8 @@ use bumpless_guard::{Match, Rate, Setup, Transport};
 use bumpless_placement::{Placement, Wanted, online, survey};
 use bumpless_reception::{Filter, NamedFlow, Reception, Rest, setup};
 
+use rustix::thread::sched_getaffinity;
+
 use super::files::Files;
 
 /// The task's address.
@@ -159,11 +161,14 @@ fn guard() -> Setup {
 /// The processors online of which this process may use, the last one for the task: others are interrupted less often there.
 fn processors(files: &Files) -> Result<(u16, u16), String> {
     let all = online(&files.tree());
-    let mut all: Vec<u16> = all.iter().collect();
+    // What cannot be told takes nothing away: a place that is refused is said as a weakness.
+    let allowed = sched_getaffinity(None).ok();
+    let may_use = |it: &u16| allowed.is_none_or(|all| all.is_set(usize::from(*it)));
+    let mut all: Vec<u16> = all.iter().filter(may_use).collect();
     match (all.pop(), all.first()) {
         (Some(task), Some(&sender)) => Ok((task, sender)),
         _ => Err(
-            "this computer has one processor, and who sends would take it from the task: measure on one with two"
+            "this process has one processor, and who sends would take it from the task: measure on a computer with two, and outside of a cpuset that leaves one"
                 .to_owned(),
         ),
     }

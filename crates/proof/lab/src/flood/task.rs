@@ -77,8 +77,9 @@ impl Task {
         })
     }
 
-    /// Runs so many jobs on the calling thread, which is to be the task's own. A late job is finished, and the next one begins at once (V-41).
-    pub fn run(&self, jobs: u64, stop: &AtomicBool) -> Done {
+    /// Runs jobs for so long on the calling thread, which is to be the task's own. A late job is finished, and the next one begins at once
+    /// (V-41); one that has not ended by then counts as the model counts it: if it is late already, as late as it is.
+    pub fn run(&self, lasts: Duration, stop: &AtomicBool) -> Done {
         let refused = [
             realtime::pin(self.processor.into()),
             realtime::set_fifo(PRIORITY),
@@ -90,19 +91,31 @@ impl Task {
             ..Done::default()
         };
         let mut release = Clock.now() + BEGINNING;
-        while done.jobs < jobs && !stop.load(Ordering::Acquire) {
+        let until = release + lasts;
+        while release < until && !stop.load(Ordering::Acquire) {
             Clock.sleep_until(release);
-            self.job(&mut done.had);
-            release = done.note(release, Clock.now());
+            release = match self.job(&mut done.had, until) {
+                Some(ended) => done.note(release, ended),
+                None => done.note_open(release, until),
+            };
         }
         done
     }
 
-    /// Reads what has come, and computes until it has had the processor for as long as a job takes.
-    fn job(&self, had: &mut Had) {
+    /// Reads what has come, and computes until it has had the processor for as long as a job takes: when, or `None` if that is not
+    /// before `until`.
+    fn job(&self, had: &mut Had, until: Instant) -> Option<Instant> {
         let begun = Clock.computed();
         *had = *had + self.read();
-        while Clock.computed() - begun < self.work {
+        loop {
+            let has_computed = Clock.computed() - begun >= self.work;
+            let now = Clock.now();
+            if now >= until {
+                return None;
+            }
+            if has_computed {
+                return Some(now);
+            }
             std::hint::spin_loop();
         }
     }
@@ -151,6 +164,14 @@ impl Done {
         self.worst = self.worst.max(late);
         target.max(now)
     }
+
+    /// Notes a job that was released at `release` and has not ended at the end; when the next one would be released.
+    fn note_open(&mut self, release: Instant, end: Instant) -> Instant {
+        match end > release + PERIOD {
+            true => self.note(release, end),
+            false => end,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -168,5 +189,15 @@ mod tests {
             (done.jobs, done.late, done.lateness, done.worst),
             (3, 1, Duration::from_millis(5), Duration::from_millis(5))
         );
+    }
+
+    #[test]
+    fn a_job_that_the_end_finds_open_counts_if_it_is_late() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut done = Done::default();
+        assert_eq!(done.note_open(at(990), at(1_000)), at(1_000));
+        assert_eq!(done.jobs, 0);
+        assert_eq!(done.note_open(at(10), at(1_000)), at(1_000));
+        assert_eq!((done.jobs, done.worst), (1, Duration::from_millis(980)));
     }
 }
