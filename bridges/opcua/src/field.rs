@@ -5,6 +5,9 @@
 
 mod fence;
 mod link;
+mod login;
+mod namespace;
+mod notes;
 mod session;
 mod setting;
 mod value;
@@ -12,7 +15,7 @@ mod value;
 use std::process::ExitCode;
 use std::thread;
 
-use bumpless_field_driver::{Answers, Driver, Order, now};
+use bumpless_field_driver::{Answers, Driver, Order, keep_secret, now};
 use tokio::sync::mpsc;
 
 use link::Link;
@@ -34,6 +37,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(WRONG);
         }
     };
+    // Before anything secret is read. Without it there is still no room for a core dump.
+    let _ = keep_secret();
     let setting = match Setting::of(setup) {
         Ok(setting) => setting,
         Err(why) => {
