@@ -96,6 +96,9 @@ async def main(given):
     server.set_endpoint(given.url)
     await server.set_application_uri(URI)
     await secure(server, given)
+    if given.one_write:
+        most = server.get_node(ua.ObjectIds.Server_ServerCapabilities_OperationLimits_MaxNodesPerWrite)
+        await most.write_value(ua.Variant(1, ua.VariantType.UInt32))
     for space in given.before:
         await furnace(server, space)
     values = await furnace(server, given.space)
@@ -119,6 +122,7 @@ options.add_argument("url")
 options.add_argument("folder", nargs="?")
 options.add_argument("--open", action="store_true", help="clients without security, too")
 options.add_argument("--login", nargs=2, metavar=("USER", "PASSWORD"), help="the only user")
+options.add_argument("--one-write", action="store_true", help="one node in each request to write")
 options.add_argument("--space", default=f"{URI}:values", help="URI of the furnace's namespace")
 options.add_argument("--before", action="append", default=[], help="another furnace in a namespace before that")
 asyncio.run(main(options.parse_args()))

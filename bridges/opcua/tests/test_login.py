@@ -105,12 +105,13 @@ class Rights(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_value_that_the_user_may_not_write_is_named(self):
         exposed = site(self, EXPOSED)
-        await exposed.start_all("--login", USER, PASSWORD)
+        await exposed.start_all("--login", USER, PASSWORD, "--one-write")
         await exposed.more()
         primary, _ = await exposed.roles()
-        await exposed.set("deny count")
-        await exposed.says(primary, "furnace", "does not let the user", "operator", "write", "s=count",
-                           "BadUserAccessDenied", "give that right")
+        for name in ("echo", "count"):
+            await exposed.set(f"deny {name}")
+            await exposed.says(primary, "furnace", "does not let the user", "operator", "write", f"s={name}",
+                               "BadUserAccessDenied", "give that right")
 
 
 class Exposed(unittest.IsolatedAsyncioTestCase):

@@ -251,6 +251,7 @@ mod tests {
             for part in ["\"operator\"", &status.to_string(), &file, "check"] {
                 assert!(told.contains(part), "{part}: {told}");
             }
+            assert!(!told.contains("hunter2"), "{told}");
             let told = refused(None, status);
             assert!(told.contains("no anonymous users"), "{told}");
         }
