@@ -3,6 +3,7 @@
 //! One order at a time comes from the node. It is carried out within its time on the one session with the server, or not
 //! at all; the session is made, and made again, beside the orders.
 
+mod endpoint;
 mod fence;
 mod link;
 mod login;

@@ -95,7 +95,7 @@ pub fn choose_way(login: Option<&Login>, endpoint: &mut EndpointDescription) -> 
     let Some((_, best)) = ranked.min_by_key(|(rank, _)| *rank) else {
         let ways: Vec<_> = named
             .iter()
-            .map(|it| it.security_policy_uri.as_ref())
+            .map(|it| format!("{:?}", it.security_policy_uri.as_ref()))
             .collect();
         return Err(format!(
             "it wants the password of {user:?} enciphered by {}, which cannot be; have it offer another policy for users with a password",
