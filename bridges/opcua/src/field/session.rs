@@ -214,7 +214,7 @@ async fn attempt(setting: &Setting, fence: Fence) -> Result<Session, String> {
     };
     let up = up.await.unwrap_or(Err(StatusCode::BadConnectionClosed));
     up.map_err(|status| login::refused(setting.login.as_ref(), status))?;
-    session.learn_limits().await?;
+    session.learn_limits(setting).await?;
     session.learn_nodes(setting).await?;
     Ok(session)
 }
@@ -250,9 +250,9 @@ fn drive(
 
 impl Session {
     /// Asks how many nodes a request may have; that is answered shows that the session works.
-    async fn learn_limits(&mut self) -> Result<(), String> {
+    async fn learn_limits(&mut self, setting: &Setting) -> Result<(), String> {
         let nodes = vec![NodeId::new(0, READ_MAX), NodeId::new(0, WRITE_MAX)];
-        let (_, found) = self.read(nodes).await.map_err(|error| error.to_string())?;
+        let found = self.ask(nodes, setting).await?;
         let limit = |value: &DataValue| match value.value {
             Some(Variant::UInt32(limit @ 1..)) => (limit as usize).min(NODES_MAX),
             _ => NODES_MAX,
@@ -263,14 +263,19 @@ impl Session {
         Ok(())
     }
 
+    /// Reads what the server tells of itself.
+    async fn ask(&self, nodes: Vec<NodeId>, setting: &Setting) -> Result<Vec<DataValue>, String> {
+        let refused = |error: Error| login::refused(setting.login.as_ref(), error.status());
+        Ok(self.read(nodes).await.map_err(refused)?.1)
+    }
+
     /// Finds where this session has what is read and written.
     async fn learn_nodes(&mut self, setting: &Setting) -> Result<(), String> {
         let tags = || setting.inputs.iter().chain(&setting.outputs);
         let mut namespaces = Vec::new();
         if tags().any(|tag| tag.place.needs_server()) {
             let asked = vec![NodeId::new(0, NAMESPACES)];
-            let found = self.read(asked).await;
-            let (_, found) = found.map_err(|error| error.to_string())?;
+            let found = self.ask(asked, setting).await?;
             let told = found.first().and_then(namespace::of_server);
             namespaces = told.ok_or(
                 "Server/NamespaceArray cannot be read; have the server let this user read that, or name points by ns=",
