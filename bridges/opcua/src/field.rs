@@ -3,8 +3,12 @@
 //! One order at a time comes from the node. It is carried out within its time on the one session with the server, or not
 //! at all; the session is made, and made again, beside the orders.
 
+mod endpoint;
 mod fence;
 mod link;
+mod login;
+mod namespace;
+mod notes;
 mod session;
 mod setting;
 mod value;
@@ -12,7 +16,7 @@ mod value;
 use std::process::ExitCode;
 use std::thread;
 
-use bumpless_field_driver::{Answers, Driver, Order, now};
+use bumpless_field_driver::{Answers, Driver, Order, keep_secret, now};
 use tokio::sync::mpsc;
 
 use link::Link;
@@ -34,6 +38,8 @@ pub fn run() -> ExitCode {
             return ExitCode::from(WRONG);
         }
     };
+    // Before anything secret is read. Without it there is still no room for a core dump.
+    let _ = keep_secret();
     let setting = match Setting::of(setup) {
         Ok(setting) => setting,
         Err(why) => {

@@ -64,17 +64,17 @@ driver = "{driver}"
 [[application.input]]
 name = "level"
 device = "furnace"
-point = "ns=2;s=level"
+point = "{space};s=level"
 [[application.input]]
 name = "quality"
 device = "furnace"
 area = "quality"
-point = "ns=2;s=level"
+point = "{space};s=level"
 [[application.input]]
 name = "age"
 device = "furnace"
 area = "age"
-point = "ns=2;s=level"
+point = "{space};s=level"
 [[application.input]]
 name = "there"
 device = "furnace"
@@ -82,11 +82,11 @@ area = "answers"
 [[application.output]]
 name = "count"
 device = "furnace"
-point = "ns=2;s=count"
+point = "{space};s=count"
 [[application.output]]
 name = "echo"
 device = "furnace"
-point = "ns=2;s=echo"
+point = "{space};s=echo"
 type = "i16"
 scale = 0.5
 """
@@ -95,7 +95,7 @@ scale = 0.5
 class Site(Pair):
     """The pair, with the furnace behind an OPC UA server."""
 
-    def __init__(self, security):
+    def __init__(self, security, space="ns=2"):
         super().__init__(PAIR)
         self.server_address = f"{self.net}.0.10:4840"
         (self.folder / "program.py").write_text(textwrap.dedent(PROGRAM))
@@ -103,7 +103,7 @@ class Site(Pair):
         head, _ = config.read_text().split("[[application]]", 1)
         config.write_text(head + APPLICATION.format(
             folder=self.folder, root=ROOT, python=sys.executable, server=self.server_address, driver=BRIDGE,
-            security=security))
+            security=security, space=space))
         self.run(BUMPLESS, "key", "new", self.key())
 
     async def certificates(self):
@@ -127,29 +127,45 @@ class Site(Pair):
                                                     stderr=log)
         log.close()
 
-    async def start_all(self, *server):
+    async def serve(self, *server):
+        """Starts a server, in the place of one that is killed if there is one."""
+        before = self.processes.pop("server", None)
+        if before:
+            before.kill()
+            before.wait()
+            before.stdin.close()
+        listening = len(self.told("listening"))
         self.start_server(*server)
 
         async def listens():
-            return any(it["event"] == "listening" for it in self.events("server"))
+            return len(self.told("listening")) > listening
         await until("the server", listens)
+
+    def told(self, event):
+        """What the server has told of it, if there has been one."""
+        log = self.folder / "server.log"
+        return [it for it in self.events("server") if it["event"] == event] if log.exists() else []
+
+    async def start_all(self, *server):
+        await self.serve(*server)
         self.start("witness", BUMPLESS, "witness", "--key", self.key(), "--listen", f"{self.paths['a']}.9:4710",
                    "--listen", f"{self.paths['b']}.9:4710")
         for node in NODES:
             self.start_node(node)
 
     def end(self):
-        self.processes["server"].stdin.close()
+        if "server" in self.processes:
+            self.processes["server"].stdin.close()
         super().end()
 
     async def set(self, line):
-        before = len([it for it in self.events("server") if it["event"] == "done"])
+        before = len(self.told("done"))
         server = self.processes["server"]
         server.stdin.write(f"{line}\n".encode())
         server.stdin.flush()
 
         async def done():
-            return len([it for it in self.events("server") if it["event"] == "done"]) > before
+            return len(self.told("done")) > before
         await until(f"the server's {line}", done)
 
     def counts(self):

@@ -106,6 +106,71 @@ fn check_tells_the_key_or_what_this_computer_lacks_and_passes_the_configuration(
 }
 
 #[test]
+fn check_tells_every_file_of_a_password_that_this_computer_cannot_use_and_never_a_password() {
+    let site = site();
+    let folder = site.config().parent().unwrap().to_owned();
+    let config = folder.join("with-servers.toml");
+    let mut text = fs::read_to_string(site.config()).unwrap();
+    text += r#"
+[[application]]
+name = "boiler"
+group = "tank"
+kind = "process"
+channel = 9
+period_ms = 50
+file = "program.py"
+command = ["python3"]
+state_max = 64
+[application.field]
+"#;
+    for (at, name) in ["open", "empty", "nowhere", "right"].iter().enumerate() {
+        text += &format!(
+            "[[application.field.device]]\nname = \"{name}\"\nkind = \"opcua\"\naddress = \"192.0.2.{at}\"\n\
+             driver = \"/bin/true\"\nfiles = \"opcua\"\nuser = \"operator\"\npassword_file = \"{name}.password\"\n\
+             [[application.output]]\nname = \"to-{name}\"\ndevice = \"{name}\"\npoint = \"i=1\"\n"
+        );
+    }
+    fs::write(&config, text).unwrap();
+    fs::write(folder.join("program.py"), "").unwrap();
+    for (name, content, mode) in [
+        ("open", "hunter2", 0o644),
+        ("empty", "\n", 0o600),
+        ("right", "hunter2\n", 0o600),
+    ] {
+        let path = folder.join(format!("{name}.password"));
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+    let config = config.to_str().unwrap();
+    let (value, status) = json(&["check", config, "--json"], "bumpless.check/1");
+    assert_eq!((status, &value["ok"]), (Some(0), &true.into()), "{value}");
+    let (told, _, _) = said(&["check", config]);
+    let problems = value["password_problems"].as_array().unwrap();
+    let wrong = [
+        ("open", "mode 644", "chmod 600"),
+        ("empty", "is empty", "one line"),
+        ("nowhere", "is not there", "install -m 600"),
+    ];
+    assert_eq!(problems.len(), wrong.len(), "{problems:#?}");
+    for (problem, (name, cause, remedy)) in problems.iter().zip(wrong) {
+        let has = |key: &str, part: &str| problem[key].as_str().unwrap().contains(part);
+        let file = folder.join(format!("{name}.password"));
+        assert!(has("device", name) && has("file", file.to_str().unwrap()));
+        assert!(has("wrong", cause) && has("right", remedy), "{problem}");
+        let line = told
+            .lines()
+            .find(|it| it.contains(&format!("{name}.password")));
+        let line = line.unwrap();
+        assert!(
+            line.starts_with("this computer cannot log in: field device"),
+            "{line}"
+        );
+        assert!(line.contains(cause) && line.contains(remedy), "{line}");
+    }
+    assert!(!format!("{value}{told}").contains("hunter2"), "{told}");
+}
+
+#[test]
 fn check_of_a_pair_with_open_packets_asks_for_no_key() {
     let mut plan = Plan::pair(2).tank(50, "");
     plan.open = true;

@@ -59,6 +59,36 @@ fn no_program_and_no_inputs_are_read_from_a_pipe_or_without_end() {
 }
 
 #[test]
+fn two_copies_of_what_is_no_program_are_refused_by_compare_as_by_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("junk"), "junk").unwrap();
+    std::fs::write(path("copy"), "junk").unwrap();
+    std::fs::write(path("nothing"), "").unwrap();
+    std::fs::copy("/bin/true", path("true")).unwrap();
+    for (old, new, words) in [
+        ("junk", "copy", "it is no program"),
+        ("nothing", "nothing", "it is no program"),
+        ("true", "true", "before it was ready"),
+    ] {
+        let arguments = ["program", "compare", &path(old), &path(new)];
+        let (told, stderr, status) = said(&arguments);
+        assert_eq!((status, &*told), (Some(1), ""), "{stderr}");
+        let (_, of_test, _) = said(&["program", "test", &path(old)]);
+        assert_eq!(stderr, of_test);
+        assert!(stderr.contains(&path(old)), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+    }
+    let json = ["program", "compare", &path("junk"), &path("copy"), "--json"];
+    let (told, _, status) = said(&json);
+    assert_eq!(status, Some(1));
+    assert!(
+        told.contains("bumpless.error/1") && told.contains("no program"),
+        "{told}"
+    );
+}
+
+#[test]
 fn whatever_is_wrong_with_the_start_of_a_program_is_told_of_what_is_wrong() {
     let site = Site::new(Plan::pair(2).tank(50, ""));
     let script = site.path("level.py");

@@ -1,14 +1,16 @@
 //! The session with the server as it comes and goes, and what the node's orders come to on it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bumpless_field_driver::{Answers, Outcome, Value, now};
-use opcua::types::StatusCode;
+use opcua::types::{DataValue, StatusCode};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::fence::Fence;
 use super::left;
+use super::notes::{Notes, Of};
 use super::session::{Session, ends_session};
 use super::setting::Setting;
 use super::value;
@@ -28,23 +30,23 @@ enum State {
 
 pub struct Link {
     setting: Setting,
-    answers: Answers,
+    notes: Notes,
     fence: Fence,
     state: State,
     pause: Duration,
-    /// What people were told last.
-    note: String,
+    /// The inputs that may not be read, as they were answered last.
+    denied: BTreeSet<usize>,
 }
 
 impl Link {
     pub fn new(setting: Setting, answers: Answers) -> Self {
         Self {
             setting,
-            answers,
+            notes: Notes::new(answers),
             fence: Fence::new(),
             state: State::Waiting(Instant::now()),
             pause: PAUSE_MIN,
-            note: String::new(),
+            denied: BTreeSet::new(),
         }
     }
 
@@ -61,7 +63,7 @@ impl Link {
             State::Making(making) => match making.await {
                 Ok(Ok(session)) => {
                     self.state = State::Up(session);
-                    self.tell(String::new());
+                    self.notes.tell(Of::Session, "");
                 }
                 Ok(Err(why)) => self.lose(why),
                 Err(_) => self.lose("the library has failed".into()),
@@ -70,19 +72,12 @@ impl Link {
         }
     }
 
-    /// Tells people, if it is something else than before. Who does not hear it is gone.
-    fn tell(&mut self, note: String) {
-        if note != self.note {
-            let _ = self.answers.note(&note);
-            self.note = note;
-        }
-    }
-
     /// Resets the connection; another one is made after a pause.
     fn lose(&mut self, why: String) {
         self.state = State::Waiting(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
-        self.tell(why);
+        self.denied.clear();
+        self.notes.lose(why);
     }
 
     /// The session, if it is up.
@@ -118,12 +113,11 @@ impl Link {
     /// Reads the inputs that are due.
     pub async fn read(&mut self, due: &[bool], until: u64) -> Result<Vec<Value>, Outcome> {
         let left = left(until).ok_or(Outcome::Late)?;
-        let inputs = self.setting.inputs.iter().zip(due);
-        let wanted: Vec<_> = { inputs }
-            .filter_map(|(tag, due)| due.then(|| tag.clone()))
-            .collect();
-        let nodes = wanted.iter().map(|tag| tag.node.clone()).collect();
+        let numbered = due.iter().enumerate().take(self.setting.inputs.len());
+        let wanted: Vec<_> = numbered.filter_map(|(at, due)| due.then_some(at)).collect();
         let session = self.session()?;
+        let nodes = { wanted.iter() }.map(|&at| session.inputs()[at].clone());
+        let nodes = nodes.collect();
         let taken_at = now();
         let (state, found) = match timeout(left, session.read(nodes)).await {
             Ok(Ok(found)) => found,
@@ -131,35 +125,62 @@ impl Link {
             Err(_elapsed) => return Err(self.silent()),
         };
         self.pause = PAUSE_MIN;
-        let tags = wanted.iter().zip(&found);
-        Ok(match self.is_running(state) {
-            true => { tags }
-                .map(|(tag, found)| value::read(tag, found, taken_at))
-                .collect(),
-            false => { tags }
-                .map(|_| value::bad(StatusCode::BadServerHalted, taken_at))
-                .collect(),
-        })
+        if !self.is_running(state) {
+            let halted = value::bad(StatusCode::BadServerHalted, taken_at);
+            return Ok(vec![halted; wanted.len()]);
+        }
+        self.tell_denied(&wanted, &found);
+        let kinds = wanted.iter().map(|&at| self.setting.inputs[at].kind);
+        let values = kinds.zip(&found);
+        Ok(values
+            .map(|(kind, found)| value::read(kind, found, taken_at))
+            .collect())
+    }
+
+    /// Tells people which of the inputs the user may not read; `wanted` were asked for, and `found` answered.
+    fn tell_denied(&mut self, wanted: &[usize], found: &[DataValue]) {
+        for (&at, found) in wanted.iter().zip(found) {
+            match found.status() == StatusCode::BadUserAccessDenied {
+                true => self.denied.insert(at),
+                false => self.denied.remove(&at),
+            };
+        }
+        let first = self.denied.first().map(|&at| &self.setting.inputs[at].name);
+        let note = first.map(|name| self.denial("read", name));
+        self.notes.tell(Of::Reading, note.unwrap_or_default());
+    }
+
+    /// That the server lets the user not do something with a value.
+    fn denial(&self, what: &str, name: &str) -> String {
+        let login = self.setting.login.as_ref();
+        let user = login.map_or("anonymous users".into(), |it| {
+            format!("the user {:?}", it.user)
+        });
+        format!(
+            "it does not let {user} {what} {name:?} ({}); give that right there, or have another user",
+            StatusCode::BadUserAccessDenied
+        )
     }
 
     /// Whether the server says that it runs.
     fn is_running(&mut self, state: Option<i32>) -> bool {
         match state {
             Some(RUNNING) => {
-                self.tell(String::new());
+                self.notes.tell(Of::State, "");
                 true
             }
             None => {
-                self.tell(
-                    "Server/ServerStatus/State cannot be read, so its values count for nothing; have the server let anonymous users read that"
-                        .to_owned(),
+                self.notes.tell(
+                    Of::State,
+                    "Server/ServerStatus/State cannot be read, so its values count for nothing; have the server let its user read that",
                 );
                 false
             }
             Some(state) => {
-                self.tell(format!(
+                let note = format!(
                     "the server is in state {state} (OPC 10000-5, 12.6), not Running; see to the server"
-                ));
+                );
+                self.notes.tell(Of::State, note);
                 false
             }
         }
@@ -170,23 +191,23 @@ impl Link {
         if numbers.len() != self.setting.outputs.len() {
             return Outcome::Refused(StatusCode::BadInvalidArgument.bits());
         }
-        let outputs = self.setting.outputs.iter().zip(numbers);
-        let values: Vec<_> = { outputs }
-            .map(|(tag, number)| value::written(tag, *number))
-            .collect();
+        let kinds: Vec<_> = self.setting.outputs.iter().map(|tag| tag.kind).collect();
         let fence = self.fence.clone();
         let session = match self.session() {
             Ok(session) => session,
             Err(outcome) => return outcome,
         };
+        let outputs = kinds.iter().zip(session.outputs()).zip(numbers);
+        let values: Vec<_> = { outputs }
+            .map(|((kind, node), number)| value::written(*kind, node, *number))
+            .collect();
         let Some(left) = left(until) else {
             return Outcome::Late;
         };
         fence.close(until);
         let written = timeout(left, session.write(&values)).await;
         let outcome = match written {
-            Ok(Ok(None)) => Outcome::Done,
-            Ok(Ok(Some(status))) => Outcome::Refused(status.bits()),
+            Ok(Ok(refused)) => self.written(refused),
             Ok(Err(error)) => self.failed(error.status()),
             // What has not been delivered is taken back with the connection.
             Err(_elapsed) => self.silent(),
@@ -196,6 +217,18 @@ impl Link {
             fence.open();
         }
         outcome
+    }
+
+    /// What a write came to, of which the server has refused this.
+    fn written(&mut self, refused: Option<(usize, StatusCode)>) -> Outcome {
+        let denied = refused.filter(|(_, status)| *status == StatusCode::BadUserAccessDenied);
+        let tag = denied.and_then(|(at, _)| self.setting.outputs.get(at));
+        let note = tag.map(|tag| self.denial("write", &tag.name));
+        self.notes.tell(Of::Writing, note.unwrap_or_default());
+        match refused {
+            None => Outcome::Done,
+            Some((_, status)) => Outcome::Refused(status.bits()),
+        }
     }
 
     /// Whether the server answers and runs.

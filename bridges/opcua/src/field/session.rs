@@ -1,25 +1,25 @@
 //! A session with the server: made, asked, ended.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use opcua::client::{
-    Client, ClientBuilder, IdentityToken, Session as Inner, SessionEventLoop, SessionPollResult,
-};
-use opcua::crypto::SecurityPolicy;
+use opcua::client::{Client, ClientBuilder, Session as Inner, SessionEventLoop, SessionPollResult};
 use opcua::types::{
-    DataValue, EndpointDescription, Error, MessageSecurityMode, NodeId, ReadValueId, StatusCode,
-    TimestampsToReturn, UserTokenType, Variant, WriteValue,
+    DataValue, Error, NodeId, ReadValueId, StatusCode, TimestampsToReturn, Variant, WriteValue,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::endpoint;
 use super::fence::{Fence, Way};
-use super::setting::Setting;
+use super::login;
+use super::namespace;
+use super::setting::{Setting, Tag};
 use crate::identity;
 
 /// For the server to tell its endpoints, and for a session to be made.
@@ -35,7 +35,9 @@ const CHANNEL_MS: u32 = 24 * 3_600_000;
 /// Nodes in one request, where the server does not say how many it takes.
 const NODES_MAX: usize = 1000;
 
-/// Server/ServerStatus/State, and how many nodes a request may have (OPC 10000-5, 6.3.1 and 6.3.11).
+/// Server/NamespaceArray and Server/ServerStatus/State, and how many nodes a request may have (OPC 10000-5, 6.3.1 and
+/// 6.3.11).
+const NAMESPACES: u32 = 2255;
 const STATE: u32 = 2259;
 const READ_MAX: u32 = 11_705;
 const WRITE_MAX: u32 = 11_707;
@@ -46,6 +48,8 @@ pub struct Session {
     driving: JoinHandle<()>,
     read_max: usize,
     write_max: usize,
+    inputs: Vec<NodeId>,
+    outputs: Vec<NodeId>,
 }
 
 impl Drop for Session {
@@ -71,6 +75,16 @@ impl Session {
 
     pub fn is_up(&self) -> bool {
         !self.driving.is_finished()
+    }
+
+    /// The inputs in this session; in another one, namespaces may have other numbers.
+    pub fn inputs(&self) -> &[NodeId] {
+        &self.inputs
+    }
+
+    /// The outputs in this session.
+    pub fn outputs(&self) -> &[NodeId] {
+        &self.outputs
     }
 
     /// Reads `nodes`, and before them the server's state.
@@ -101,11 +115,12 @@ impl Session {
         Ok((state, found))
     }
 
-    /// Writes `values`; returns the first status that is bad.
+    /// Writes `values`; returns the first status that is bad, and of which of them.
     ///
     /// # Errors
     /// The server's, or the connection's.
-    pub async fn write(&self, values: &[WriteValue]) -> Result<Option<StatusCode>, Error> {
+    pub async fn write(&self, values: &[WriteValue]) -> Result<Option<(usize, StatusCode)>, Error> {
+        let mut before = 0;
         for part in values.chunks(self.write_max) {
             let statuses = self.inner.write(part).await?;
             if statuses.len() != part.len() {
@@ -114,10 +129,11 @@ impl Session {
                     "statuses are missing",
                 ));
             }
-            let refused = statuses.into_iter().find(StatusCode::is_bad);
-            if refused.is_some() {
-                return Ok(refused);
+            let mut numbered = statuses.into_iter().enumerate();
+            if let Some((at, status)) = numbered.find(|(_, status)| status.is_bad()) {
+                return Ok(Some((before + at, status)));
             }
+            before += part.len();
         }
         Ok(None)
     }
@@ -179,11 +195,11 @@ async fn attempt(setting: &Setting, fence: Fence) -> Result<Session, String> {
     let endpoints = endpoints.map_err(|error| {
         format!("{error}; check that the server runs, its address and its network")
     })?;
-    let endpoint = chosen(setting, endpoints)?;
+    let endpoint = endpoint::chosen(setting, endpoints)?;
     let built = client
         .session_builder()
         .with_connector(way)
-        .user_identity_token(IdentityToken::Anonymous)
+        .user_identity_token(login::token(setting.login.as_ref())?)
         .connect_to_endpoint_directly(endpoint)
         .and_then(|builder| builder.build(Arc::clone(client.certificate_store())));
     let (inner, events) = built.map_err(|error| error.to_string())?;
@@ -193,61 +209,20 @@ async fn attempt(setting: &Setting, fence: Fence) -> Result<Session, String> {
         driving,
         read_max: NODES_MAX,
         write_max: NODES_MAX,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
     };
-    up.await.unwrap_or_else(|_| Err("the connection was closed".into()))
-        .map_err(|cause| {
-            format!(
-                "no session ({cause}); check that the server trusts the certificate of this node, and takes anonymous users"
-            )
-        })?;
-    session.learn_limits().await?;
+    let up = up.await.unwrap_or(Err(StatusCode::BadConnectionClosed));
+    up.map_err(|status| login::refused(setting.login.as_ref(), status))?;
+    session.learn_limits(setting).await?;
+    session.learn_nodes(setting).await?;
     Ok(session)
 }
 
-/// The endpoint with the configured security, of the server that is believed.
-fn chosen(
-    setting: &Setting,
-    endpoints: Vec<EndpointDescription>,
-) -> Result<EndpointDescription, String> {
-    let (policy, mode) = match &setting.protection {
-        Some(protection) => (protection.policy, MessageSecurityMode::SignAndEncrypt),
-        None => (SecurityPolicy::None, MessageSecurityMode::None),
-    };
-    let offered: Vec<_> = endpoints
-        .iter()
-        .map(|it| it.security_policy_uri.as_ref().to_owned())
-        .collect();
-    let fits = |it: &EndpointDescription| {
-        it.security_policy_uri.as_ref() == policy.to_uri() && it.security_mode == mode
-    };
-    let Some(mut endpoint) = endpoints.into_iter().find(fits) else {
-        return Err(format!(
-            "it offers no endpoint with policy {policy} and mode {mode}, but {}; change policy, or the server",
-            offered.join(", ")
-        ));
-    };
-    if let Some(protection) = &setting.protection
-        && endpoint.server_certificate.as_ref() != protection.server
-    {
-        return Err(format!(
-            "it shows another certificate than {}; if that is right, put the server's there",
-            protection.file.display()
-        ));
-    }
-    let anonymous = endpoint.user_identity_tokens.as_ref();
-    if anonymous.is_some_and(|all| {
-        all.iter()
-            .all(|it| it.token_type != UserTokenType::Anonymous)
-    }) {
-        return Err("it takes no anonymous users; permit them for this node's certificate".into());
-    }
-    // What it calls itself may be a name that nobody here knows.
-    endpoint.endpoint_url = setting.url.as_str().into();
-    Ok(endpoint)
-}
-
 /// Has the library work on the session until the connection is lost; says when it is up, or why it is not.
-fn drive(events: SessionEventLoop<Way>) -> (JoinHandle<()>, oneshot::Receiver<Result<(), String>>) {
+fn drive(
+    events: SessionEventLoop<Way>,
+) -> (JoinHandle<()>, oneshot::Receiver<Result<(), StatusCode>>) {
     let (told, up) = oneshot::channel();
     let driving = tokio::spawn(async move {
         let mut told = Some(told);
@@ -262,7 +237,7 @@ fn drive(events: SessionEventLoop<Way>) -> (JoinHandle<()>, oneshot::Receiver<Re
             match event {
                 Ok(SessionPollResult::Reconnected(_)) => tell(Ok(())),
                 Ok(SessionPollResult::ReconnectFailed(status)) | Err(status) => {
-                    return tell(Err(status.to_string()));
+                    return tell(Err(status));
                 }
                 // A lost one is not mended but made anew, by whoever knows how often.
                 Ok(SessionPollResult::ConnectionLost(_)) => return,
@@ -275,9 +250,9 @@ fn drive(events: SessionEventLoop<Way>) -> (JoinHandle<()>, oneshot::Receiver<Re
 
 impl Session {
     /// Asks how many nodes a request may have; that is answered shows that the session works.
-    async fn learn_limits(&mut self) -> Result<(), String> {
+    async fn learn_limits(&mut self, setting: &Setting) -> Result<(), String> {
         let nodes = vec![NodeId::new(0, READ_MAX), NodeId::new(0, WRITE_MAX)];
-        let (_, found) = self.read(nodes).await.map_err(|error| error.to_string())?;
+        let found = self.ask(nodes, setting).await?;
         let limit = |value: &DataValue| match value.value {
             Some(Variant::UInt32(limit @ 1..)) => (limit as usize).min(NODES_MAX),
             _ => NODES_MAX,
@@ -287,51 +262,71 @@ impl Session {
         }
         Ok(())
     }
+
+    /// Reads what the server tells of itself.
+    async fn ask(&self, nodes: Vec<NodeId>, setting: &Setting) -> Result<Vec<DataValue>, String> {
+        let refused = |error: Error| login::refused(setting.login.as_ref(), error.status());
+        Ok(self.read(nodes).await.map_err(refused)?.1)
+    }
+
+    /// Finds where this session has what is read and written.
+    async fn learn_nodes(&mut self, setting: &Setting) -> Result<(), String> {
+        let tags = || setting.inputs.iter().chain(&setting.outputs);
+        let mut namespaces = Vec::new();
+        if tags().any(|tag| tag.place.needs_server()) {
+            let asked = vec![NodeId::new(0, NAMESPACES)];
+            let found = self.ask(asked, setting).await?;
+            let told = found.first().and_then(namespace::of_server);
+            namespaces = told.ok_or(
+                "Server/NamespaceArray cannot be read; have the server let this user read that, or name points by ns=",
+            )?;
+        }
+        let place = |tag: &'_ Tag| (tag.name.clone(), tag.place.clone());
+        let places: Vec<_> = tags().map(place).collect();
+        let places = places.iter().map(|(name, place)| (&**name, place));
+        self.inputs = namespace::resolve(places, &namespaces)?;
+        self.outputs = self.inputs.split_off(setting.inputs.len());
+        written_once(&self.outputs, &setting.outputs)
+    }
+}
+
+/// That no two outputs are one node, which may have a number in one of their names and a URI in the other.
+///
+/// # Errors
+/// Two that are, and what to do.
+fn written_once(nodes: &[NodeId], tags: &[Tag]) -> Result<(), String> {
+    let mut taken = HashMap::new();
+    for (node, tag) in nodes.iter().zip(tags) {
+        if let Some(other) = taken.insert(node, &tag.name) {
+            return Err(format!(
+                "{other:?} and {:?} are one value there; give each output a value of its own",
+                tag.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field::setting::Protection;
-
-    fn endpoint(policy: SecurityPolicy, certificate: &[u8]) -> EndpointDescription {
-        EndpointDescription {
-            security_policy_uri: policy.to_uri().into(),
-            security_mode: match policy {
-                SecurityPolicy::None => MessageSecurityMode::None,
-                _ => MessageSecurityMode::SignAndEncrypt,
-            },
-            server_certificate: certificate.to_vec().into(),
-            ..EndpointDescription::default()
-        }
-    }
+    use crate::field::namespace::Place;
+    use bumpless_field_driver::ValueKind;
 
     #[test]
-    fn a_server_with_another_certificate_or_no_security_is_refused() {
-        let policy = SecurityPolicy::Basic256Sha256;
-        let setting = Setting {
-            address: "192.0.2.1:4840".parse().unwrap(),
-            url: "opc.tcp://192.0.2.1:4840/".into(),
-            uri: "urn:bumpless".into(),
-            protection: Some(Protection {
-                policy,
-                own: "own".into(),
-                server: b"pinned".to_vec(),
-                file: "servers/furnace.der".into(),
-            }),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
+    fn no_node_is_written_by_two_outputs_whatever_they_call_it() {
+        let names = ["ns=2;s=a", "nsu=urn:a;s=a"];
+        let tag = |name: &&str| Tag {
+            name: (*name).into(),
+            place: Place::parse(name).unwrap(),
+            kind: ValueKind::F64,
         };
-        let open = || endpoint(SecurityPolicy::None, b"pinned");
-        let other = chosen(&setting, vec![open(), endpoint(policy, b"other")]).unwrap_err();
-        assert!(other.contains("than servers/furnace.der"), "{other}");
-        let none = chosen(&setting, vec![endpoint(policy, b"")]).unwrap_err();
-        assert!(none.contains("another certificate"), "{none}");
-        let unprotected = chosen(&setting, vec![open()]).unwrap_err();
-        assert!(
-            unprotected.contains("no endpoint with policy"),
-            "{unprotected}"
-        );
-        assert!(chosen(&setting, vec![open(), endpoint(policy, b"pinned")]).is_ok());
+        let tags: Vec<_> = names.iter().map(tag).collect();
+        let nodes = |second: u16| [NodeId::new(2, "a"), NodeId::new(second, "a")];
+        assert_eq!(written_once(&nodes(3), &tags), Ok(()));
+        let told = written_once(&nodes(2), &tags).unwrap_err();
+        for name in names {
+            assert!(told.contains(name), "{name}: {told}");
+        }
     }
 }

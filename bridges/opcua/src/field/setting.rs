@@ -8,8 +8,9 @@ use std::str::FromStr;
 use bumpless_field_driver::{Point, Setup, ValueKind};
 use bumpless_guarded_file::{self as guarded, Guard};
 use opcua::crypto::{SecurityPolicy, X509};
-use opcua::types::NodeId;
 
+use super::login::Login;
+use super::namespace::Place;
 use crate::identity;
 
 /// No certificate is longer, bytes.
@@ -18,7 +19,9 @@ const FILE_MAX: usize = 16 << 10;
 /// A value of the server.
 #[derive(Clone, Debug)]
 pub struct Tag {
-    pub node: NodeId,
+    /// What the configuration calls it.
+    pub name: String,
+    pub place: Place,
     pub kind: ValueKind,
 }
 
@@ -42,6 +45,8 @@ pub struct Setting {
     /// ApplicationUri of the node.
     pub uri: String,
     pub protection: Option<Protection>,
+    /// As whom the node logs in; `None`: anonymous.
+    pub login: Option<Login>,
     pub inputs: Vec<Tag>,
     pub outputs: Vec<Tag>,
 }
@@ -58,6 +63,7 @@ impl Setting {
         let path = setup.option("path").unwrap_or("/");
         let uri = setup.option("uri").unwrap_or("urn:bumpless").to_owned();
         let protection = protection(&setup, &uri, &mut wrong);
+        let login = login(&setup, &mut wrong);
         let inputs = tags(&setup.inputs, &mut wrong);
         let outputs = tags(&setup.outputs, &mut wrong);
         match (address, wrong.is_empty()) {
@@ -66,6 +72,7 @@ impl Setting {
                 url: format!("opc.tcp://{address}{path}"),
                 uri,
                 protection,
+                login,
                 inputs,
                 outputs,
             }),
@@ -77,15 +84,44 @@ impl Setting {
 fn tags(points: &[Point], wrong: &mut Vec<String>) -> Vec<Tag> {
     let mut all = Vec::new();
     for point in points {
-        match NodeId::from_str(&point.name) {
-            Ok(node) => all.push(Tag {
-                node,
+        match Place::parse(&point.name) {
+            Some(place) => all.push(Tag {
+                name: point.name.clone(),
+                place,
                 kind: point.kind,
             }),
-            Err(_) => wrong.push(format!("{:?} is no NodeId", point.name)),
+            None => wrong.push(format!("{:?} is no NodeId", point.name)),
         }
     }
     all
+}
+
+fn login(setup: &Setup, wrong: &mut Vec<String>) -> Option<Login> {
+    let (user, file) = (setup.option("user")?, setup.option("password_file"));
+    let Some(file) = file else {
+        wrong.push("the file with the password is not named".into());
+        return None;
+    };
+    let login = Login {
+        user: user.into(),
+        file: file.into(),
+    };
+    let open = setup.option("policy") == Some("None");
+    if open && setup.option("password_exposed") != Some("true") {
+        wrong.push(
+            "the password would be sent unprotected, since policy is \"None\": choose another policy, or password_exposed = true"
+                .into(),
+        );
+        return None;
+    }
+    // It is read again when it is needed.
+    match login.password() {
+        Ok(_) => Some(login),
+        Err(why) => {
+            wrong.push(why);
+            None
+        }
+    }
 }
 
 fn protection(setup: &Setup, uri: &str, wrong: &mut Vec<String>) -> Option<Protection> {
@@ -144,6 +180,7 @@ fn protection(setup: &Setup, uri: &str, wrong: &mut Vec<String>) -> Option<Prote
 mod tests {
     use super::*;
     use bumpless_field_driver::Direction;
+    use std::os::unix::fs::PermissionsExt;
 
     fn setup(options: &[(&str, &str)], names: &[&str]) -> Setup {
         let point = |name: &&str| Point {
@@ -168,9 +205,41 @@ mod tests {
         let options = [("policy", "None"), ("path", "/UA/Server")];
         let setting = Setting::of(setup(&options, &["ns=2;s=a;b", "i=2259"])).unwrap();
         assert_eq!(setting.url, "opc.tcp://192.0.2.1:4840/UA/Server");
-        assert_eq!(setting.inputs[0].node, NodeId::new(2, "a;b"));
-        assert_eq!(setting.inputs[1].node, NodeId::new(0, 2259_u32));
-        assert!(setting.protection.is_none());
+        let of = |at: usize| Some(setting.inputs[at].place.clone());
+        assert_eq!(of(0), Place::parse("ns=2;s=a;b"));
+        assert_eq!(of(1), Place::parse("i=2259"));
+        assert!(setting.protection.is_none() && setting.login.is_none());
+    }
+
+    #[test]
+    fn a_password_is_refused_where_nothing_protects_it_and_where_its_file_is_not_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let path = file.display().to_string();
+        let mut options = vec![
+            ("policy", "None"),
+            ("user", "operator"),
+            ("password_file", &*path),
+        ];
+        let told = |options: &[_]| Setting::of(setup(options, &[])).unwrap_err();
+        let exposed = told(&options);
+        assert!(exposed.contains("sent unprotected"), "{exposed}");
+        options.push(("password_exposed", "true"));
+        let missing = told(&options);
+        assert!(missing.contains("is not there"), "{missing}");
+        guarded::create(&file, b"hunter2", Guard::Secret).unwrap();
+        let setting = Setting::of(setup(&options, &[])).unwrap();
+        assert_eq!(setting.login.as_ref().unwrap().user, "operator");
+        assert!(!format!("{setting:?}").contains("hunter2"));
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let open = told(&options);
+        assert!(
+            open.contains("mode 644") && open.contains("chmod 600"),
+            "{open}"
+        );
+        options.remove(2);
+        let nowhere = told(&options);
+        assert!(nowhere.contains("is not named"), "{nowhere}");
     }
 
     #[test]
@@ -179,6 +248,8 @@ mod tests {
             ("policy", "Basic256Sha256"),
             ("own", "/nowhere/left.p"),
             ("server", "/nowhere/servers/furnace.der"),
+            ("user", "operator"),
+            ("password_file", "/nowhere/password"),
         ];
         let wrong = Setting::of(setup(&options, &["x"])).unwrap_err();
         for part in [
@@ -186,6 +257,7 @@ mod tests {
             "/nowhere/left.p/certificate.der",
             "/nowhere/left.p/key.pem",
             "/nowhere/servers/furnace.der",
+            "/nowhere/password is not there",
         ] {
             assert!(wrong.contains(part), "{part}: {wrong}");
         }

@@ -1,22 +1,17 @@
 //! Values as a server has them, and as the node has them.
 
 use bumpless_field_driver::{Quality, Value, ValueKind};
-use opcua::types::{AttributeId, DataValue, NumericRange, StatusCode, Variant, WriteValue};
+use opcua::types::{AttributeId, DataValue, NodeId, NumericRange, StatusCode, Variant, WriteValue};
 
-use super::setting::Tag;
-
-/// What was read of `tag` by a request that left at `taken_at`.
-pub fn read(tag: &Tag, found: &DataValue, taken_at: u64) -> Value {
+/// What was read of a value of type `kind` by a request that left at `taken_at`.
+pub fn read(kind: ValueKind, found: &DataValue, taken_at: u64) -> Value {
     let status = found.status();
     let quality = match (status.is_bad(), status.is_uncertain()) {
         (true, _) => Quality::Bad,
         (_, true) => Quality::Uncertain,
         _ => Quality::Good,
     };
-    let number = found
-        .value
-        .as_ref()
-        .and_then(|value| number(tag.kind, value));
+    let number = found.value.as_ref().and_then(|value| number(kind, value));
     match (quality, number) {
         // A value without the configured type says nothing of the process.
         (Quality::Good | Quality::Uncertain, None) => bad(StatusCode::BadTypeMismatch, taken_at),
@@ -56,9 +51,9 @@ fn number(kind: ValueKind, value: &Variant) -> Option<f64> {
     })
 }
 
-/// What is written to `tag`; the node's number is within the range of its type, and whole where that is.
-pub fn written(tag: &Tag, number: f64) -> WriteValue {
-    let value = match tag.kind {
+/// What is written to `node`; the number is within the range of its type, and whole where that is.
+pub fn written(kind: ValueKind, node: &NodeId, number: f64) -> WriteValue {
+    let value = match kind {
         ValueKind::Bool => Variant::Boolean(number >= 0.5),
         ValueKind::I8 => Variant::SByte(number as i8),
         ValueKind::U8 => Variant::Byte(number as u8),
@@ -72,7 +67,7 @@ pub fn written(tag: &Tag, number: f64) -> WriteValue {
         ValueKind::F64 => Variant::Double(number),
     };
     WriteValue {
-        node_id: tag.node.clone(),
+        node_id: node.clone(),
         attribute_id: AttributeId::Value as u32,
         index_range: NumericRange::None,
         // Many servers refuse what has a status or a time of the client's.
@@ -86,14 +81,6 @@ pub fn written(tag: &Tag, number: f64) -> WriteValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use opcua::types::NodeId;
-
-    fn tag(kind: ValueKind) -> Tag {
-        Tag {
-            node: NodeId::new(2, 1_u32),
-            kind,
-        }
-    }
 
     fn found(value: Variant, status: Option<StatusCode>) -> DataValue {
         DataValue {
@@ -107,8 +94,8 @@ mod tests {
     fn every_type_is_read_back_as_it_was_written() {
         for &kind in ValueKind::ALL {
             let number = if kind == ValueKind::Bool { 1.0 } else { 101.0 };
-            let written = written(&tag(kind), number);
-            let read = read(&tag(kind), &written.value, 5);
+            let written = written(kind, &NodeId::new(2, 1_u32), number);
+            let read = read(kind, &written.value, 5);
             assert_eq!(
                 (read.value, read.quality),
                 (number, Quality::Good),
@@ -128,11 +115,7 @@ mod tests {
             (Some(uncertain), Quality::Uncertain),
             (Some(StatusCode::BadSensorFailure), Quality::Bad),
         ] {
-            let it = read(
-                &tag(ValueKind::F64),
-                &found(Variant::Double(2.5), status),
-                5,
-            );
+            let it = read(ValueKind::F64, &found(Variant::Double(2.5), status), 5);
             assert_eq!(it.quality, quality, "{status:?}");
             assert_eq!(it.status, status.map_or(0, |it| it.bits()));
             assert_eq!((it.value, it.taken_at), (2.5, 5));
@@ -144,7 +127,7 @@ mod tests {
         let other = found(Variant::Float(2.5), None);
         let none = DataValue::null();
         for found in [other, none] {
-            let it = read(&tag(ValueKind::F64), &found, 5);
+            let it = read(ValueKind::F64, &found, 5);
             assert_eq!((it.quality, it.status), (Quality::Bad, 0x8074_0000));
         }
     }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bumpless_config::{Application, ApplicationKind, Config, Program, Security, Weakness};
 use bumpless_node::certificates::{self, IdentityError, Missing};
+use bumpless_node::field_drivers::{PasswordProblem, password_problems};
 use bumpless_node::field_identity;
 use bumpless_node::key_file::{self, KeyFileError};
 use bumpless_node::program::{retained, retains_in_memory_alone};
@@ -18,8 +19,8 @@ use crate::output::{self, Outcome};
 
 /// Check a configuration and print every error at once, with line and remedy
 ///
-/// Key files that a node would miss on this computer are told too, and are no error: they need not be where a
-/// configuration is written.
+/// Files of keys and passwords that a node would miss on this computer are told too, and are no error: they need not be
+/// where a configuration is written.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The pair's configuration file
@@ -67,6 +68,7 @@ impl Check {
             of_fields.flat_map(|given| certificates::identities(given, &config, folder));
         let found: Vec<_> = found.into_iter().flatten().chain(of_fields).collect();
         let identities = &found[..];
+        let passwords = password_problems(&config, folder);
         if self.json {
             let problems: Vec<_> = problems.iter().map(problem).collect();
             output::print_line(json!({
@@ -80,6 +82,7 @@ impl Check {
                 "reception": reception::of_nodes(&config),
                 "interfaces": placement::of_nodes(&config),
                 "key_problems": problems,
+                "password_problems": passwords.iter().map(password_problem).collect::<Vec<_>>(),
                 "programs": programs(&config).map(|(settings, program)| json!({
                     "application": settings.name,
                     "kind": program.host.name(),
@@ -98,6 +101,9 @@ impl Check {
         }
         for problem in &problems {
             output::print_line(format_args!("this computer cannot run it: {problem}"));
+        }
+        for problem in &passwords {
+            output::print_line(format_args!("this computer cannot log in: {problem}"));
         }
         for (node, identity) in identities {
             if let Err(IdentityError::Wrong(problems)) = identity {
@@ -219,4 +225,9 @@ fn certificate_problems((node, identity): &Found) -> Vec<Value> {
 fn problem(error: &KeyFileError) -> Value {
     let file = error.path.display().to_string();
     json!({"file": file, "wrong": error.wrong(), "right": error.remedy()})
+}
+
+fn password_problem(of: &PasswordProblem) -> Value {
+    let file = of.path.display().to_string();
+    json!({"device": of.device, "file": file, "wrong": of.wrong(), "right": of.remedy()})
 }

@@ -7,6 +7,7 @@
 
 mod cause;
 mod make;
+mod password;
 mod whole;
 
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -20,6 +21,7 @@ use zeroize::Zeroizing;
 
 pub use self::cause::Cause;
 pub use self::make::{create, create_folder, replace};
+pub use self::password::{PASSWORD_MAX, PasswordCause, password};
 pub use self::whole::write_whole;
 
 /// What others than the owner may not do with a file.

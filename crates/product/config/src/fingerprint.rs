@@ -14,8 +14,8 @@ use std::net::SocketAddr;
 use crate::model::{
     Application, ApplicationKind, Bus, Config, DeviceSecurity, DriverProtocol, FieldDevice,
     FieldDevices, FieldDriver, FieldIo, Group, Input, InputFrom, ModbusDevice, Network, Node,
-    OnProgramFault, Output, OutputTo, Point, Program, QuadrupleTank, Reference, StateOnChange,
-    Synthetic, Tag, Timing, Transfer, Unsent,
+    OnProgramFault, OpcUaLogin, Output, OutputTo, Point, Program, QuadrupleTank, Reference,
+    StateOnChange, Synthetic, Tag, Timing, Transfer, Unsent,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -487,14 +487,29 @@ impl Canonical {
                 path,
                 policy,
                 files: _,
+                login,
             } => {
                 let policy = policy.name();
                 self.line("driver.protocol", format_args!("opcua {path:?} {policy}"));
+                if let Some(login) = login {
+                    self.login(login);
+                }
             }
         }
         if let Some(age) = max_age {
             self.line("driver.max_age", format_args!("{}", age.as_nanos()));
         }
+    }
+
+    /// Anonymous has no line, as an open connection has none.
+    fn login(&mut self, login: &OpcUaLogin) {
+        let OpcUaLogin {
+            user,
+            // Where it lies is each node's own affair.
+            password_file: _,
+            exposed,
+        } = login;
+        self.line("driver.login", format_args!("{user:?} {exposed}"));
     }
 
     /// An open connection has no line, so that files without a word of it keep their fingerprint.

@@ -13,8 +13,8 @@ pub use bumpless_wire::WireVersion;
 
 pub use crate::programs::{
     Area, Bus, DeviceSecurity, DriverProtocol, FieldDevice, FieldDriver, Input, InputFrom,
-    ModbusDevice, OnProgramFault, OpcUaPolicy, Order, Output, OutputTo, PROGRAM_MAX, Point,
-    Program, ProgramHost, StateOnChange, Tag, ValueType,
+    ModbusDevice, OnProgramFault, OpcUaLogin, OpcUaPolicy, Order, Output, OutputTo, PROGRAM_MAX,
+    Point, Program, ProgramHost, StateOnChange, Tag, ValueType,
 };
 
 use crate::security::{Security, StateSecurity};
@@ -511,6 +511,15 @@ impl FieldIo {
                 (places(modbus), places(driven))
             }
         }
+    }
+
+    /// The devices where nodes log in as a user, and as whom.
+    pub fn logins(&self) -> impl Iterator<Item = (&FieldDevice, &OpcUaLogin)> {
+        let devices = match &self.devices {
+            FieldDevices::Tank { .. } => &[],
+            FieldDevices::Program(devices) => &devices[..],
+        };
+        devices.iter().filter_map(|it| Some((it, it.login()?)))
     }
 
     /// The devices in words, for people.

@@ -311,7 +311,20 @@ pub enum DriverProtocol {
         /// The folder with the certificates; where nothing is protected, none. A path that is not absolute begins at the
         /// configuration's folder.
         files: Option<PathBuf>,
+        /// As whom the nodes log in; `None`: anonymous.
+        login: Option<OpcUaLogin>,
     },
+}
+
+/// A user of an OPC UA server. The password is in the file alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpcUaLogin {
+    /// The name.
+    pub user: String,
+    /// The file with the password. A path that is not absolute begins at the configuration's folder.
+    pub password_file: PathBuf,
+    /// Whether the password is sent although nothing protects it.
+    pub exposed: bool,
 }
 
 /// The security policies of OPC UA (OPC 10000-7).
@@ -379,6 +392,17 @@ impl FieldDevice {
                 DriverProtocol::OpcUa { policy, .. } => policy.name(),
             },
         })
+    }
+
+    /// As whom the nodes log in, if the server is to know a user.
+    pub const fn login(&self) -> Option<&OpcUaLogin> {
+        match &self.bus {
+            Bus::Driver(FieldDriver {
+                protocol: DriverProtocol::OpcUa { login, .. },
+                ..
+            }) => login.as_ref(),
+            _ => None,
+        }
     }
 
     /// Whether whoever reaches its network can read and write there.

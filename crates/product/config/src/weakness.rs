@@ -49,6 +49,8 @@ pub enum WeaknessCode {
     OutputsNotFenced,
     /// The connection to a field device is open.
     FieldOpen,
+    /// A password for a field device is sent over a connection that nothing protects.
+    PasswordExposed,
     /// States are enciphered, and lie on disk in the clear.
     StatesOnDiskInClear,
     /// A program retains variables, and its application keeps nothing on disk.

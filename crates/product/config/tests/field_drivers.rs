@@ -141,6 +141,7 @@ fn a_device_of_a_driver_has_its_program_protocol_and_values() {
         path: "/".into(),
         policy: OpcUaPolicy::Basic256Sha256,
         files: Some("opcua".into()),
+        login: None,
     };
     assert_eq!(furnace.protocol, protocol);
     let scale = devices[1].driver().unwrap();

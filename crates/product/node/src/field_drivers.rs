@@ -1,8 +1,9 @@
 //! Field drivers of this node: what each is told, and how they fare (spec/field-driver.md).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bumpless_base::Instant;
@@ -13,6 +14,7 @@ use bumpless_config::{
 use bumpless_controller::driven::kind_of;
 use bumpless_controller::{DriverLink, DriverNumber};
 use bumpless_field_driver::{Direction, Point};
+use bumpless_guarded_file::PasswordCause;
 use bumpless_sidecar::{Driver, DriverBoard, DriverOrder};
 use serde_json::{Value, json};
 
@@ -182,6 +184,7 @@ fn options(
         path,
         policy,
         files,
+        login,
     } = protocol
     else {
         return Vec::new();
@@ -192,14 +195,76 @@ fn options(
         ("uri".to_owned(), format!("urn:bumpless:{pair}:{node}")),
     ];
     if let Some(files) = files {
-        let files = folder.join(files);
-        let files = std::path::absolute(&files).unwrap_or(files);
+        let files = absolute(folder, files);
         let server = files.join("servers").join(format!("{}.der", device.name));
         let own = files.join(format!("{node}.{pair}"));
         all.push(("own".to_owned(), own.display().to_string()));
         all.push(("server".to_owned(), server.display().to_string()));
     }
+    if let Some(login) = login {
+        // The password itself stays between its file and the driver.
+        let file = absolute(folder, &login.password_file);
+        all.push(("user".to_owned(), login.user.clone()));
+        all.push(("password_file".to_owned(), file.display().to_string()));
+        let exposed = login.exposed.to_string();
+        all.push(("password_exposed".to_owned(), exposed));
+    }
     all
+}
+
+/// Where a file of the configuration is, whatever the driver's own folder.
+fn absolute(folder: &Path, file: &Path) -> PathBuf {
+    let path = folder.join(file);
+    std::path::absolute(&path).unwrap_or(path)
+}
+
+/// A file of a password that cannot be used on this computer.
+#[derive(Debug)]
+pub struct PasswordProblem {
+    /// Whose password it is, in words.
+    pub device: String,
+    /// The file.
+    pub path: PathBuf,
+    cause: PasswordCause,
+}
+
+impl PasswordProblem {
+    /// What is wrong with it. Nothing of what it holds is in here.
+    pub fn wrong(&self) -> String {
+        self.cause.wrong()
+    }
+
+    /// What would be right.
+    pub fn remedy(&self) -> String {
+        self.cause.remedy(&self.path)
+    }
+}
+
+impl fmt::Display for PasswordProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, path) = (&self.device, self.path.display());
+        let (wrong, remedy) = (self.wrong(), self.remedy());
+        write!(
+            f,
+            "field device {device}: password_file {path} {wrong}; {remedy}"
+        )
+    }
+}
+
+/// What is wrong with the files of passwords of `config`, a configuration in `folder`, each of them.
+pub fn password_problems(config: &config::Config, folder: &Path) -> Vec<PasswordProblem> {
+    let fields = { config.applications.iter() }.filter_map(|it| it.field.as_ref());
+    let logins = fields.flat_map(config::FieldIo::logins);
+    let problem = |(device, login): (&FieldDevice, &config::OpcUaLogin)| {
+        let path = absolute(folder, &login.password_file);
+        let cause = bumpless_guarded_file::password(&path).err()?;
+        Some(PasswordProblem {
+            device: device.place(),
+            path,
+            cause,
+        })
+    };
+    logins.filter_map(problem).collect()
 }
 
 #[cfg(test)]

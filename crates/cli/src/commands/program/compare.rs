@@ -3,13 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_host::{Kind, subject};
+use bumpless_host::subject::{Named, UnfitCause};
+use bumpless_host::{Kind, Subject, subject};
 use bumpless_sidecar::plc::{self, Succession};
 use bumpless_sidecar::{Command, Hash, Limits, Told, ask};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
+
+/// Most bytes of a state.
+const STATE_MAX: usize = 1 << 28;
 
 /// Tell what of its state a program's next version goes on with, when `bumpless apply` puts that in its place
 ///
@@ -18,7 +22,7 @@ use crate::output::{self, Failure, Outcome};
 /// converts it, or neither.
 ///
 /// Exit status 0: it goes on. 1: it does not, or not with every variable (then the configuration must say so, `state`), or one of the
-/// files cannot be read or started. 2: wrong usage.
+/// files is no program, or cannot be read or started. 2: wrong usage.
 #[derive(Debug, Args)]
 pub struct Compare {
     /// The file of the version that runs
@@ -96,7 +100,7 @@ impl Compare {
 
     fn how(&self, old: &[u8], new: &[u8]) -> Result<How, Failure> {
         if old == new {
-            return Ok(How::Same);
+            return self.is_program().map(|()| How::Same);
         }
         let of = |bytes: &[u8]| (plc::is_built(bytes), Kind::of(bytes) == Kind::Wasm);
         match (of(old), of(new)) {
@@ -112,6 +116,21 @@ impl Compare {
                  compare with the one that runs",
             )),
             _ => Ok(How::Not("the two are programs of different kinds")),
+        }
+    }
+
+    /// Whether the file is a program at all: whoever compares two copies of something else has mistaken what they are.
+    fn is_program(&self) -> Result<(), Failure> {
+        let named = Named {
+            state_max: STATE_MAX,
+            ..Named::new(&self.old)
+        };
+        match Subject::open(named, &|| true) {
+            // How many values it has decides nothing here, and a module that this build does not run is one.
+            Err(unfit) if !unfit.is_usage() && !matches!(unfit.cause, UnfitCause::WithoutWasm) => {
+                Err(Failure::refused(unfit))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -205,6 +224,5 @@ fn told(path: &Path) -> Result<Told, Failure> {
         true => Command::new("python3").script(file),
         false => Command::new(file),
     };
-    const STATE_MAX: usize = 1 << 28;
     ask(&command, STATE_MAX, Limits::default(), &|| true).map_err(Failure::refused)
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::field_security::Secured;
 use crate::file::ApplicationEntry;
-use crate::model::{Bus, DriverProtocol, FieldDevice, FieldDriver, ModbusDevice, OpcUaPolicy};
+use crate::model::{
+    Bus, DriverProtocol, FieldDevice, FieldDriver, ModbusDevice, OpcUaLogin, OpcUaPolicy,
+};
 use crate::reader::{Place, Reader};
 use crate::schema::{self, DeviceKindWord};
 
@@ -20,7 +22,7 @@ const OPC_UA: &str = "bumpless-opcua";
 const OPC_UA_ARGUMENTS: [&str; 1] = ["field"];
 
 /// Fields that only devices of some kinds have, and which these are.
-const BELONGS: [(&str, &[DeviceKindWord]); 11] = [
+const BELONGS: [(&str, &[DeviceKindWord]); 14] = [
     ("unit", &[Modbus]),
     ("security", &[Modbus]),
     ("server_name", &[Modbus]),
@@ -32,6 +34,9 @@ const BELONGS: [(&str, &[DeviceKindWord]); 11] = [
     ("path", &[OpcUa]),
     ("policy", &[OpcUa]),
     ("files", &[OpcUa]),
+    ("user", &[OpcUa]),
+    ("password_file", &[OpcUa]),
+    ("password_exposed", &[OpcUa]),
 ];
 
 const fn word(kind: DeviceKindWord) -> &'static str {
@@ -121,8 +126,28 @@ fn opc_ua(reader: &mut Reader, given: &schema::Device) -> Option<DriverProtocol>
         let right = "give a path such as \"/UA/Server\", without spaces";
         reader.wrong(place, "path", format!("is {path:?}"), right);
     }
-    let policy = given.policy?.unwrap_or(OpcUaPolicy::Basic256Sha256);
-    let files = given.files.clone()?.map(PathBuf::from);
+    // All that is wrong is said, whatever of it comes first.
+    let (files, login) = (certificates(reader, given), login(reader, given));
+    let (policy, files) = files?;
+    Some(DriverProtocol::OpcUa {
+        path,
+        policy,
+        files,
+        login: login?,
+    })
+}
+
+fn policy(given: &schema::Device) -> Option<OpcUaPolicy> {
+    Some(given.policy?.unwrap_or(OpcUaPolicy::Basic256Sha256))
+}
+
+/// What protects the session, and where the certificates for that are.
+fn certificates(
+    reader: &mut Reader,
+    given: &schema::Device,
+) -> Option<(OpcUaPolicy, Option<PathBuf>)> {
+    let place = &given.place;
+    let (policy, files) = (policy(given)?, given.files.clone()?.map(PathBuf::from));
     match (policy, &files) {
         (OpcUaPolicy::Open, Some(_)) => {
             let wrong = "stands here although policy is \"None\"";
@@ -136,11 +161,56 @@ fn opc_ua(reader: &mut Reader, given: &schema::Device) -> Option<DriverProtocol>
         }
         _ => {}
     }
-    Some(DriverProtocol::OpcUa {
-        path,
-        policy,
-        files,
-    })
+    Some((policy, files))
+}
+
+/// As whom the nodes log in.
+fn login(reader: &mut Reader, given: &schema::Device) -> Option<Option<OpcUaLogin>> {
+    let place = &given.place;
+    let (user, file) = (given.user.clone()?, given.password_file.clone()?);
+    let exposed = given.password_exposed?;
+    if user
+        .as_deref()
+        .is_some_and(|it| it.contains(char::is_control))
+    {
+        let right = "give the name as the server knows it";
+        reader.wrong(place, "user", "has control characters", right);
+    }
+    let Some(file) = file else {
+        if user.is_some() && !reader.incomplete {
+            let right = "give a file with the password, or remove user";
+            reader.wrong(place, "password_file", "is missing beside user", right);
+        }
+        if exposed {
+            let wrong = "means nothing without password_file";
+            reader.wrong(place, "password_exposed", wrong, "remove it");
+        }
+        return Some(None);
+    };
+    match (policy(given), exposed) {
+        (Some(OpcUaPolicy::Open), false) => {
+            let wrong = "would be sent unprotected, since policy is \"None\"";
+            let right = "leave policy out, and give files with certificates, or in so many words password_exposed = true";
+            reader.wrong(place, "password_file", wrong, right);
+        }
+        (Some(policy), true) if policy != OpcUaPolicy::Open => {
+            let wrong = format!("is true although policy {} protects it", policy.name());
+            reader.wrong(place, "password_exposed", wrong, "remove it");
+        }
+        _ => {}
+    }
+    let Some(user) = user else {
+        if !reader.incomplete {
+            let right = "give the name of the user, or remove password_file";
+            reader.wrong(place, "user", "is missing beside password_file", right);
+        }
+        return None;
+    };
+    Some(Some(OpcUaLogin {
+        user,
+        password_file: file.into(),
+        exposed,
+    }))
 }
 
 /// The file that is started.

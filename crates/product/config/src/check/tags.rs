@@ -78,7 +78,7 @@ fn point(
     if speaks_opc_ua(entry, device)
         && let Err(wrong) = node_id::check(name)
     {
-        let right = "give a NodeId such as \"ns=2;s=Boiler.Level\" or \"ns=3;i=1012\"";
+        let right = "give a NodeId such as \"nsu=urn:example:boiler;s=Level\" or \"ns=3;i=1012\"";
         reader.wrong(place, "point", wrong, right);
         return None;
     }

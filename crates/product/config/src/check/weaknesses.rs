@@ -186,13 +186,25 @@ fn open_connections(field: &FieldIo, subject: String, all: &mut Vec<Weakness>) {
     if !opc_ua.is_empty() {
         all.push(weakness(
             WeaknessCode::FieldOpen,
-            subject,
+            subject.clone(),
             &format!(
                 "its connection to {} has policy = \"None\": whoever can send to that server can read and write there, and \
                  whoever is in between can change what is read",
                 opc_ua.join(", ")
             ),
             "leave policy out, and give files with certificates",
+        ));
+    }
+    for (device, login) in field.logins().filter(|(_, login)| login.exposed) {
+        all.push(weakness(
+            WeaknessCode::PasswordExposed,
+            format!("{subject}, device {:?}", device.name),
+            &format!(
+                "has password_exposed = true with policy = \"None\": whoever is on that network may learn the password of \
+                 user {:?}, and log in with it",
+                login.user
+            ),
+            "leave policy and password_exposed out, give files with certificates, and then change the password",
         ));
     }
 }

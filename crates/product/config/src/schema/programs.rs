@@ -84,6 +84,10 @@ const POINT: Text = Text {
     what: "a text",
     max: 1024,
 };
+const USER: Text = Text {
+    what: "the name of a user",
+    max: 255,
+};
 
 section! {
     /// wasm, process, plc: one input of the program; they come to it in the order of the file. All of a device that
@@ -104,10 +108,11 @@ section! {
         /// Cost: a request for each area, and for each run of registers.
         /// Hazard: none.
         area: InputAreaWord = "area", "none", INPUT_AREAS, computed("`input_register` with Modbus, else `value`");
-        /// Field drivers: what the driver calls the value. `opcua`: its NodeId, such as `ns=2;s=Boiler.Level` or
-        /// `ns=3;i=1012`.
+        /// Field drivers: what the driver calls the value. `opcua`: its NodeId, such as `nsu=urn:example:boiler;s=Level`
+        /// with the URI of its namespace, in which `%3B` stands for a semicolon and `%25` for a percent sign; or
+        /// `ns=2;s=Level` or `ns=3;i=1012` with its number.
         /// Cost: none.
-        /// Hazard: the number of a namespace may change when a server is set up anew.
+        /// Hazard: the number of a namespace may change when a server is set up anew; its URI does not.
         point: String = "point", "none", POINT, computed("must be given for value, quality and age");
         /// Modbus: its address, counted from 0 as it goes over the wire (the register that manuals call 30001 is 0).
         /// Cost: none.
@@ -267,6 +272,20 @@ section! {
         /// Cost: none.
         /// Hazard: certificates end.
         files: String = "files", "path", FILE, computed("must be given unless policy is None");
+        /// `opcua`: the user as whom the nodes log in.
+        /// Cost: none.
+        /// Hazard: without it, whoever the server lets in without a name can do what the nodes do.
+        user: String = "user", "none", USER, computed("none: anonymous");
+        /// `opcua`: a file with the user's password in its one line, which the node's user alone may read. It is read at
+        /// each log-in. Local: not compared between nodes.
+        /// Cost: none.
+        /// Hazard: while it is not there, or not right, the device does not answer.
+        password_file: String = "password_file", "path", FILE, computed("must be given with user");
+        /// `opcua`: whether the password is sent although policy is `None`: in the clear, or enciphered for a server that
+        /// nobody has checked.
+        /// Cost: none.
+        /// Hazard: true: whoever is on that network may learn the password, and log in with it.
+        password_exposed: bool = "password_exposed", "none", Flag, default("false");
         /// First of the two input registers with the epoch that the device has accepted (F-2); for outputs in a
         /// `block`.
         /// Cost: none.

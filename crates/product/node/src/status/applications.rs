@@ -143,6 +143,7 @@ fn field_io(
                     "address": device.address.to_string(),
                     "unit": unit,
                     "security": device.security_name(),
+                    "user": device.login().map(|login| &login.user),
                     "required": device.required,
                     "answers": app.answers(at),
                     "driver": drivers.json(&settings.name, device, now),
