@@ -27,6 +27,8 @@ pub struct Task {
     pub streams: Vec<Stream>,
     pub nanoseconds: u64,
     pub busy: bool,
+    /// Whether sockets ask the interface with each read.
+    pub asks: bool,
     pub urgency: Urgency,
     /// What each datagram of the second flow costs its receiver.
     pub work_ns: u64,
@@ -99,7 +101,7 @@ pub fn run(world: &mut World, task: &Task) -> Result<Outcome, String> {
         task.urgency,
         |ready, done| {
             receive(
-                Way::open(rings.as_mut(), task.streams.len(), task.busy)?,
+                Way::open(rings.as_mut(), task.streams.len(), task.asks)?,
                 task,
                 ready,
                 done,

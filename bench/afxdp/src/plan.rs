@@ -67,22 +67,33 @@ fn stream(bytes: usize, per_second: u32) -> Stream {
     }
 }
 
+/// Whether a receiver does without sleeping, and then whether its sockets ask the interface with each read: rings never do.
+fn looks(world: &World) -> impl Iterator<Item = (bool, bool)> + use<> {
+    let kind = world.kind;
+    let all = [(false, false), (true, true), (true, false)];
+    all.into_iter().filter(move |it| match kind {
+        Kind::Socket => true,
+        Kind::Ring => !it.1,
+    })
+}
+
 /// 1,000 datagrams a second, one by one.
 fn delays(world: &mut World) -> Result<Vec<Value>, String> {
     let mut cells = Vec::new();
     for bytes in [128, 280, 1400] {
-        for busy in [false, true] {
+        for (busy, asks) in looks(world) {
             let task = Task {
                 streams: vec![stream(bytes, 1_000)],
                 nanoseconds: 500_000_000,
                 busy,
+                asks,
                 urgency: URGENT,
                 work_ns: 0,
                 stamped: true,
             };
             let outcome = cell::run(world, &task)?;
             cells.push(json!({
-                "what": "delay", "bytes": bytes, "busy": busy, "sent": outcome.sender.sent[0],
+                "what": "delay", "bytes": bytes, "busy": busy, "asks": asks, "sent": outcome.sender.sent[0],
                 "received": outcome.received[0], "still_ns": outcome.sender.still_ns, "took_ns": outcome.took[0],
             }));
         }
@@ -93,7 +104,7 @@ fn delays(world: &mut World) -> Result<Vec<Value>, String> {
 /// The urgent flow beside 100,000 datagrams a second of another one, each of which takes its receiver 4 us.
 fn priorities(world: &mut World) -> Result<Vec<Value>, String> {
     let mut cells = Vec::new();
-    for busy in [false, true] {
+    for (busy, asks) in looks(world) {
         let other = Stream {
             port: PORTS[1],
             ..stream(128, 100_000)
@@ -102,6 +113,7 @@ fn priorities(world: &mut World) -> Result<Vec<Value>, String> {
             streams: vec![stream(128, 1_000), other],
             nanoseconds: 500_000_000,
             busy,
+            asks,
             urgency: URGENT,
             work_ns: 4_000,
             stamped: true,
@@ -111,7 +123,7 @@ fn priorities(world: &mut World) -> Result<Vec<Value>, String> {
         other.sort_unstable();
         let at = |part: usize| other.get(other.len() * part / 100).copied();
         cells.push(json!({
-            "what": "priority", "bytes": 128, "busy": busy, "sent": outcome.sender.sent, "received": outcome.received,
+            "what": "priority", "bytes": 128, "busy": busy, "asks": asks, "sent": outcome.sender.sent, "received": outcome.received,
             "still_ns": outcome.sender.still_ns,
             "took_ns": outcome.took[0], "other_p50_ns": at(50), "other_p99_ns": at(99),
         }));
@@ -150,9 +162,9 @@ fn costs(world: &mut World) -> Result<Vec<Value>, String> {
                 port: CLOSED,
                 ..wanted
             };
-            cells.push(cost(world, (junk, false), "junk")?);
-            for busy in [false, true] {
-                cells.push(cost(world, (wanted, busy), "cost")?);
+            cells.push(cost(world, (junk, (false, false)), "junk")?);
+            for look in looks(world) {
+                cells.push(cost(world, (wanted, look), "cost")?);
             }
         }
         let with_checksum = |world: &mut World, on| {
@@ -161,18 +173,23 @@ fn costs(world: &mut World) -> Result<Vec<Value>, String> {
         };
         if with_checksum(world, true) {
             let wanted = stream(bytes, 200_000);
-            cells.push(cost(world, (wanted, true), "cost with checksum")?);
+            cells.push(cost(world, (wanted, (true, false)), "cost with checksum")?);
         }
         with_checksum(world, false);
     }
     Ok(cells)
 }
 
-fn cost(world: &mut World, (stream, busy): (Stream, bool), what: &str) -> Result<Value, String> {
+fn cost(
+    world: &mut World,
+    (stream, (busy, asks)): (Stream, (bool, bool)),
+    what: &str,
+) -> Result<Value, String> {
     let task = Task {
         streams: vec![stream],
         nanoseconds: 500_000_000,
         busy,
+        asks,
         urgency: match busy {
             true => URGENT,
             false => Urgency::Ordinary,
@@ -182,7 +199,7 @@ fn cost(world: &mut World, (stream, busy): (Stream, bool), what: &str) -> Result
     };
     let outcome = cell::run(world, &task)?;
     Ok(json!({
-        "what": what, "bytes": stream.bytes, "per_second": stream.per_second, "busy": busy,
+        "what": what, "bytes": stream.bytes, "per_second": stream.per_second, "busy": busy, "asks": asks,
         "sent": outcome.sender.sent[0], "received": outcome.received[0], "receiver_ns": outcome.receiver_ns,
         "taking_ns": outcome.taking_ns, "calls_ns": outcome.sender.calls_ns, "still_ns": outcome.sender.still_ns,
     }))
@@ -203,6 +220,7 @@ fn highest(world: &mut World) -> Result<Vec<Value>, String> {
                     streams: vec![stream],
                     nanoseconds: 300_000_000,
                     busy: false,
+                    asks: false,
                     urgency: URGENT,
                     work_ns: 0,
                     stamped: false,

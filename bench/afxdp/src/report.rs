@@ -89,7 +89,9 @@ impl Table {
 
 fn way(cell: &Value) -> String {
     let way = cell["way"].as_str().unwrap_or_default();
+    let asks = cell["asks"] == false && way == "socket";
     match cell["busy"].as_bool() {
+        Some(true) if asks => format!("{way}, busy, not asking"),
         Some(true) => format!("{way}, busy"),
         _ => way.to_owned(),
     }

@@ -21,8 +21,9 @@ pub enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// For the first `flows` flows, to be opened by the thread that receives, in its namespace.
-    pub fn open(rings: Option<&'a mut Rings>, flows: usize, busy: bool) -> Result<Self, String> {
+    /// For the first `flows` flows, to be opened by the thread that receives, in its namespace. Sockets that ask the interface with each
+    /// read have SO_BUSY_POLL.
+    pub fn open(rings: Option<&'a mut Rings>, flows: usize, asks: bool) -> Result<Self, String> {
         if let Some(rings) = rings {
             return Ok(Self::Rings(rings, flows));
         }
@@ -30,7 +31,7 @@ impl<'a> Way<'a> {
         for port in &PORTS[..flows] {
             let local = format!("{HERE}:{port}").parse().expect("an address");
             let mut config = UdpConfig::new(local);
-            if busy {
+            if asks {
                 config.busy_poll = Duration::from_micros(50);
             }
             links.push(UdpLink::open(&config).map_err(|error| error.to_string())?);
