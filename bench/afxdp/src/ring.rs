@@ -34,26 +34,30 @@ fn error(errno: xdpilone::Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.get_raw())
 }
 
+/// So many bytes of whole pages, which are never given back.
+fn memory(len: usize) -> io::Result<NonNull<[u8]>> {
+    // SAFETY: memory of its own.
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            len,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+            -1,
+            0,
+        )
+    };
+    if memory == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start = NonNull::new(memory.cast::<u8>()).expect("mapped");
+    Ok(NonNull::slice_from_raw_parts(start, len))
+}
+
 impl Rings {
     /// Rings at the first queue of `interface`, to which `program` leads its flows.
     pub fn open(interface: &str, program: &Redirecting) -> io::Result<Self> {
-        let len = (FRAME * FRAMES * RINGS) as usize;
-        // SAFETY: memory of its own.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(memory.cast::<u8>()).expect("mapped");
-        let area = NonNull::slice_from_raw_parts(start, len);
+        let area = memory((FRAME * FRAMES * RINGS) as usize)?;
         let config = UmemConfig {
             fill_size: FRAMES * RINGS,
             complete_size: 64,

@@ -80,6 +80,24 @@ fn setup() -> Setup {
     }
 }
 
+/// Joins both by a pair of virtual interfaces with one queue, with addresses, each of which knows the other's.
+fn wire(here: &Namespace, there: &Namespace, name: &str) -> Result<(), String> {
+    here.tool("ip", &format!("link add {name} address 02:00:00:00:00:01 numrxqueues 1 numtxqueues 1 type veth peer name there address 02:00:00:00:00:02 numrxqueues 1 numtxqueues 1"))?;
+    here.tool("ip", &format!("link set there netns {}", there.path()))?;
+    for (namespace, device, own, other, last) in [
+        (here, name, HERE, THERE, 2),
+        (there, "there", THERE, HERE, 1),
+    ] {
+        let tool = |arguments: &str| namespace.tool("ip", arguments);
+        tool(&format!("address add {own}/24 dev {device}"))?;
+        tool(&format!("link set {device} up"))?;
+        tool(&format!(
+            "neighbour add {other} lladdr 02:00:00:00:00:0{last} nud permanent dev {device}"
+        ))?;
+    }
+    Ok(())
+}
+
 impl World {
     pub fn new(kind: Kind, worker: Worker) -> Result<Self, String> {
         let (here, there) = (Namespace::new()?, Namespace::new()?);
@@ -90,19 +108,7 @@ impl World {
             (Kind::Ring, Worker::Thread) => 'd',
         };
         let name = format!("x{letter}{:x}", std::process::id() & 0xfff);
-        here.tool("ip", &format!("link add {name} address 02:00:00:00:00:01 numrxqueues 1 numtxqueues 1 type veth peer name there address 02:00:00:00:00:02 numrxqueues 1 numtxqueues 1"))?;
-        here.tool("ip", &format!("link set there netns {}", there.path()))?;
-        for (namespace, device, own, other, last) in [
-            (&here, name.as_str(), HERE, THERE, 2),
-            (&there, "there", THERE, HERE, 1),
-        ] {
-            let tool = |arguments: &str| namespace.tool("ip", arguments);
-            tool(&format!("address add {own}/24 dev {device}"))?;
-            tool(&format!("link set {device} up"))?;
-            tool(&format!(
-                "neighbour add {other} lladdr 02:00:00:00:00:0{last} nud permanent dev {device}"
-            ))?;
-        }
+        wire(&here, &there, &name)?;
         let (mut guard, mut program, mut rings) = (None, None, None);
         match kind {
             Kind::Socket => {
