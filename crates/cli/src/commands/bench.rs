@@ -10,6 +10,7 @@ use bumpless_bench::output_folder::OutputFolder;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
 use bumpless_bench::plan::{CaseKind, Options};
 use bumpless_bench::result::{Run, SCHEMA};
+use bumpless_bench::run::cyclic::SteadyLoss;
 use bumpless_bench::run::loss::LossCase;
 use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
@@ -53,6 +54,10 @@ pub struct Bench {
     /// Losses of transfers: none, first, last, middle-1, middle-5, middle-10, random-1-percent
     #[arg(long, value_name = "LOSS", value_delimiter = ',', value_parser = loss)]
     losses: Vec<LossCase>,
+    /// Losses beside which many applications run: one-per-second, as in the paper's table 22, or random-1-percent;
+    /// both if left out
+    #[arg(long, value_name = "LOSS", value_delimiter = ',', value_parser = steady_loss)]
+    steady_losses: Vec<SteadyLoss>,
     /// Only with one connection for all sizes or channels, or with one for each
     #[arg(long, value_name = "KIND")]
     connections: Option<Connections>,
@@ -84,6 +89,18 @@ pub struct Bench {
 fn case(text: &str) -> Result<CaseKind, String> {
     let found = CaseKind::ALL.into_iter().find(|case| case.name() == text);
     found.ok_or_else(|| format!("give {}", CaseKind::ALL.map(CaseKind::name).join(", ")))
+}
+
+fn steady_loss(text: &str) -> Result<SteadyLoss, String> {
+    let found = SteadyLoss::LOSSY
+        .into_iter()
+        .find(|loss| loss.name() == text);
+    found.ok_or_else(|| {
+        format!(
+            "give {}",
+            SteadyLoss::LOSSY.map(SteadyLoss::name).join(" or ")
+        )
+    })
 }
 
 fn loss(text: &str) -> Result<LossCase, String> {
@@ -233,6 +250,7 @@ impl Bench {
             cases: self.cases.clone(),
             sizes: self.sizes.clone(),
             losses: self.losses.clone(),
+            steady_losses: self.steady_losses.clone(),
             many: self.connections.map(|kind| kind == Connections::Many),
             iterations: self.iterations.map(|n| n as usize),
             cell_limit: self.limit.map(Span::from_secs),

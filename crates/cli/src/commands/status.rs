@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_base::Counter;
 use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub struct Status {
     /// The node on this computer
     #[arg(long, value_name = "NAME")]
     node: String,
-    /// Show counters that are zero, too
+    /// Show counters that are zero, too, and what each of them counts
     #[arg(long)]
     all: bool,
     /// Print JSON (schema bumpless.status/1)
@@ -194,13 +195,31 @@ fn print_session(session: &Value) {
 }
 
 fn print_counters(status: &Value, all: bool) {
+    for line in counters(status, all) {
+        output::print_line(format_args!("  {line}"));
+    }
+}
+
+/// Those that are not zero, four in a line; or all of them, each with its unit and what it says.
+fn counters(status: &Value, all: bool) -> Vec<String> {
     let counters = status["counters"].as_object().into_iter().flatten();
-    let shown: Vec<_> = counters
-        .filter(|(_, value)| all || **value != 0)
+    if all {
+        return counters
+            .map(|(name, value)| explained(name, value))
+            .collect();
+    }
+    let counted = counters.filter(|(_, value)| **value != 0);
+    let counted: Vec<_> = counted
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    for line in shown.chunks(4) {
-        output::print_line(format_args!("  {}", line.join(", ")));
+    counted.chunks(4).map(|line| line.join(", ")).collect()
+}
+
+fn explained(name: &str, value: &Value) -> String {
+    // A node of another version may have counters that are not known here.
+    match Counter::ALL.iter().find(|known| known.name() == name) {
+        Some(known) => format!("{name} {value} {}: {}", known.unit(), known.help()),
+        None => format!("{name} {value}"),
     }
 }
 
@@ -220,5 +239,28 @@ fn because(cause: &Value) -> String {
     match cause.as_str() {
         Some(cause) if !cause.is_empty() => format!(" ({cause})"),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_counter_counts_is_told_with_all_of_them() {
+        let status = json!({"counters": {
+            "bytes_sent": 7, "send_failures": 0, "of_another_version": 1
+        }});
+        assert_eq!(
+            counters(&status, false),
+            ["bytes_sent 7, of_another_version 1"]
+        );
+        let all = counters(&status, true);
+        assert_eq!(all.len(), 3);
+        let has = |line: &str| assert!(all.iter().any(|it| it == line), "{line}: {all:?}");
+        has("bytes_sent 7 bytes: UDP payload bytes handed to the kernel on any link.");
+        has("of_another_version 1");
     }
 }

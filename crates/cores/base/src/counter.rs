@@ -1,5 +1,4 @@
-//! The one catalogue of counters. Status shows them by name; units and help are for whoever shows the
-//! figures to people.
+//! The one catalogue of counters. Status shows them by name; `bumpless status --all` with units and help.
 //!
 //! A core owns a [`Counters`] block and adds to it; a driver sums the blocks for whoever asks.
 
@@ -59,7 +58,7 @@ catalogue! {
     DiscardWrongSession, "discard_wrong_session", "datagrams", "Discarded: from an earlier or foreign session.";
     DiscardWrongSize, "discard_wrong_size", "datagrams", "Discarded: sizes contradict the channel, the cycle or the sequence number.";
     DiscardOldCycle, "discard_old_cycle", "datagrams", "Discarded: of a transfer cycle that is complete or superseded.";
-    DiscardDuplicate, "discard_duplicate", "datagrams", "Discarded: a copy of a packet that is already there (normal with several links).";
+    DiscardDuplicate, "discard_duplicate", "datagrams", "Discarded: a copy of a packet that is already there, or a heartbeat older than one heard on its link (both normal with several links).";
     DiscardExpired, "discard_expired", "datagrams", "Discarded: its state had expired on arrival.";
     DiscardNoBuffer, "discard_no_buffer", "datagrams", "Discarded: the application still reads the only spare buffer.";
     DiscardWrongKind, "discard_wrong_kind", "datagrams", "Discarded: a message of a kind that its sender never sends, or that a witness never takes.";

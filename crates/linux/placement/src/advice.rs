@@ -207,6 +207,10 @@ fn napi(place: &Place, with: &Surroundings) -> Option<String> {
         _ => format!("give `napi_priority = {}` in [reception], or more", own + 1),
     };
     match threads {
+        None if place.threads.is_some() => Some(format!(
+            "has threads for its packets, of which none is seen from here, so that nobody can tell whether they go before the data plane with priority \
+             {own}: {wanted}, and look where all processes of the computer are seen"
+        )),
         None => Some(format!(
             "has its packets worked off by whoever is interrupted, and under load by an ordinary thread (ksoftirqd), while the data plane has priority \
              {own} and does not let that go on: {wanted}"
@@ -317,6 +321,23 @@ mod tests {
             ..found()
         };
         assert_eq!(told(&without, &ring(512)), []);
+    }
+
+    #[test]
+    fn threads_that_are_there_and_not_seen_are_told_as_that() {
+        let mut found = found();
+        let place = found.place.as_mut().unwrap();
+        place.threads = Some(Vec::new());
+        let with = Surroundings {
+            priority: Some(50),
+            ..with()
+        };
+        one(
+            &found,
+            &with,
+            Topic::Napi,
+            &["none is seen from here", "`napi_priority = 51`"],
+        );
     }
 
     #[test]

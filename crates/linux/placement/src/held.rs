@@ -105,10 +105,10 @@ impl Placement {
             record.close();
             return;
         }
-        let before_threads = said.len();
         self.set_all(name, &mut record, of_files(&self.tree, name, wanted), said);
-        // Threads are there once that is set.
-        if said.len() == before_threads {
+        // Threads are there once that is set. What else was refused does not concern them.
+        let is_threaded = Setting::Threaded.read(&self.tree, name);
+        if is_threaded.is_ok_and(|it| it != Value::Number(0)) {
             let of_threads = of_threads(&self.tree, name, wanted);
             if let Some(priority) = wanted.of_threads().filter(|_| of_threads.is_empty()) {
                 said.push(format!(
@@ -129,11 +129,16 @@ impl Placement {
         said: &mut Vec<String>,
     ) {
         for (setting, value) in wanted {
-            if let Err(error) = set(&self.tree, name, record, (&setting, value)) {
-                said.push(format!(
+            match set(&self.tree, name, record, (&setting, value)) {
+                Ok(is) if is == value => {}
+                Ok(is) => said.push(format!(
+                    "{setting} of {name} is set to {is} and not to {value}: the kernel leaves out processors that are kept from such work \
+                     (`isolcpus`, `nohz_full`, a cpuset) or not online (`lscpu`)"
+                )),
+                Err(error) => said.push(format!(
                     "{setting} of {name} cannot be set to {value}: {}",
                     in_words(&error)
-                ));
+                )),
             }
         }
     }
@@ -263,23 +268,30 @@ fn of_threads(tree: &Tree, name: &str, wanted: &Wanted) -> Vec<(Setting, Value)>
     all
 }
 
-/// Writes down what there is, and changes it.
+/// Writes down what there is, and changes it; to what, as the kernel has it then.
 fn set(
     tree: &Tree,
     name: &str,
     record: &mut Record,
     (setting, after): (&Setting, Value),
-) -> io::Result<()> {
+) -> io::Result<Value> {
     let before = setting.read(tree, name)?;
     if before == after {
-        return Ok(());
+        return Ok(after);
     }
-    record.add(Change {
+    let change = |after| Change {
         setting: setting.clone(),
         before,
         after,
-    })?;
-    setting.write(tree, name, after)
+    };
+    record.add(change(after))?;
+    setting.write(tree, name, after)?;
+    let is = setting.read(tree, name)?;
+    // What the kernel has made of it is ours, too, and is put back.
+    if is != after && is != before {
+        record.add(change(is))?;
+    }
+    Ok(is)
 }
 
 /// How long a process that ends may hold its record after its other files.

@@ -271,6 +271,35 @@ mod tests {
         assert!(names(&folder).is_empty());
     }
 
+    /// V-98: such as processors less.
+    #[test]
+    fn what_the_kernel_has_made_of_a_change_is_put_back_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sys/class/net/lo/threaded");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        for is in ["2", "1", "7"] {
+            let mut record = Record::take(&folder.path().join("records"), "lo").unwrap();
+            for after in [2, 1] {
+                let after = Value::Number(after);
+                let (setting, before) = (Setting::Threaded, Value::Number(0));
+                let change = Change {
+                    setting,
+                    before,
+                    after,
+                };
+                record.add(change).unwrap();
+            }
+            fs::write(&file, is).unwrap();
+            let tree = Tree::below(folder.path());
+            // Anything else is somebody else's.
+            let (count, then) = if is == "7" { (0, "7") } else { (1, "0") };
+            assert_eq!(record.put_back(&tree), (count, Vec::new()), "{is}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), then);
+            assert!(record.is_empty());
+            record.close();
+        }
+    }
+
     #[test]
     fn a_line_cut_short_is_no_change_and_another_interface_of_the_name_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();

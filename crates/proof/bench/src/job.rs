@@ -65,7 +65,7 @@ pub fn jobs(options: &Options, peers: &[Peer], shape: Shape) -> Vec<Job> {
         match kind {
             CaseKind::Transfers => jobs.extend(columns(shape)),
             CaseKind::Applications if lossy => {
-                for loss in [SteadyLoss::EachSecond, SteadyLoss::OnePercent] {
+                for &loss in options.steady_losses() {
                     for peer in all.clone() {
                         let connections = options.connections(&peers[peer]);
                         jobs.extend(
@@ -226,5 +226,31 @@ pub fn case(options: &Options, size: usize, loss: LossCase) -> Case {
         loss,
         iterations: options.iterations(),
         limit: options.cell_limit(loss),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+
+    #[test]
+    fn applications_run_beside_the_losses_that_are_asked_for() {
+        let mut options = plan::tests::options();
+        options.cases = vec![CaseKind::Applications];
+        options.peers = vec!["transfer".into()];
+        let peers = options.chosen_peers().unwrap();
+        let beside = |options: &Options| -> Vec<_> {
+            jobs(options, &peers, Shape::GigabitByPacket)
+                .iter()
+                .map(|job| match job {
+                    Job::Applications(0, false, loss) => *loss,
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        assert_eq!(beside(&options), SteadyLoss::LOSSY);
+        options.steady_losses = vec![SteadyLoss::EachSecond];
+        assert_eq!(beside(&options), [SteadyLoss::EachSecond]);
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::network::Shape;
 use crate::paper;
+use crate::run::cyclic::SteadyLoss;
 use crate::run::loss::LossCase;
 use crate::run::pair::Peer;
 
@@ -39,6 +40,8 @@ pub struct Options {
     pub sizes: Vec<usize>,
     /// Losses of transfers; all if empty.
     pub losses: Vec<LossCase>,
+    /// Losses beside which many applications run; all of [`SteadyLoss::LOSSY`] if empty.
+    pub steady_losses: Vec<SteadyLoss>,
     /// Only with one connection for all (`false`) or one for each (`true`); both if `None`.
     pub many: Option<bool>,
     /// Transfers in each cell that no stall touches; [`ITERATIONS`] if `None`.
@@ -163,6 +166,14 @@ impl Options {
         }
     }
 
+    /// The losses beside which many applications run.
+    pub fn steady_losses(&self) -> &[SteadyLoss] {
+        match self.steady_losses.is_empty() {
+            true => &SteadyLoss::LOSSY,
+            false => &self.steady_losses,
+        }
+    }
+
     /// Transfers in each cell that no stall touches.
     pub fn iterations(&self) -> usize {
         self.iterations.unwrap_or(ITERATIONS)
@@ -237,6 +248,7 @@ pub(crate) mod tests {
             cases: Vec::new(),
             sizes: Vec::new(),
             losses: Vec::new(),
+            steady_losses: Vec::new(),
             many: None,
             iterations: None,
             cell_limit: None,

@@ -215,7 +215,7 @@ impl<S: Suite> State<S> {
         }
         if is_other_tag {
             // What was kept has numbers of the space before; its receiver has forgotten them.
-            self.keep.drop_if(&mut session.standby, |_| true);
+            self.keep.drop_if(&mut session.standby.kept, |_| true);
         }
         let group = group_of(&scope.destination);
         session.update(advertised.networks, &own, group, |ind, is_there| {

@@ -1,8 +1,9 @@
 //! What a session sends by itself: packets again on the next network when one falls silent, and probes of those that carry nothing.
 
+use super::keep::Kept;
 use super::peer_base::Session;
 use super::seal::{Content, Copy, note_sent};
-use super::standby::{Kept, MAX_TRIES, PROBATION, PROBE_EVERY};
+use super::standby::{MAX_TRIES, PROBATION, PROBE_EVERY, Unanswered};
 use super::state::State;
 use crate::event::{SenderEvent, SessionId};
 use crate::ind::{Ind, MAX_NETWORKS, Networks};
@@ -60,17 +61,20 @@ impl<S: Suite> State<S> {
             }
             drop(silent);
             let is_late = |kept: &Kept| kept.again_on.is_none() && now >= due(kept, &timeouts);
-            let Some((_, kept)) = self.keep.first(&session.standby, is_late) else {
+            let Some((_, kept)) = self.keep.first(&session.standby.kept, is_late) else {
                 return;
             };
             let path = usize::from(kept.path);
             let answered = session.path_at(path).and_then(|path| path.answered);
             if answered.is_none_or(|answered| answered < kept.number) {
-                session.standby.note_unanswered(path, &kept);
+                let Kept { number, sent, .. } = kept;
+                session
+                    .standby
+                    .note_unanswered(path, Unanswered { number, sent });
             }
             let other = choose(session, &self.networks, Some(path));
             match other.filter(|_| kept.tries < MAX_TRIES) {
-                Some(other) => self.keep.each(&session.standby, |it| {
+                Some(other) => self.keep.each(&session.standby.kept, |it| {
                     if it.number == kept.number {
                         it.again_on = Some(other as u8);
                     }
@@ -78,7 +82,7 @@ impl<S: Suite> State<S> {
                 // Nowhere to go.
                 None => self
                     .keep
-                    .drop_if(&mut session.standby, |it| it.number == kept.number),
+                    .drop_if(&mut session.standby.kept, |it| it.number == kept.number),
             }
         }
     }
@@ -93,7 +97,7 @@ impl<S: Suite> State<S> {
             return;
         };
         let mut again = 0;
-        self.keep.each(&session.standby, |it| {
+        self.keep.each(&session.standby.kept, |it| {
             if usize::from(it.path) == path && it.again_on.is_none() {
                 it.again_on = Some(other as u8);
                 again += 1;
@@ -117,7 +121,7 @@ impl<S: Suite> State<S> {
         let session = self.base.get(place)?;
         let (slot, _) = self
             .keep
-            .first(&session.standby, |kept| kept.again_on.is_some())?;
+            .first(&session.standby.kept, |kept| kept.again_on.is_some())?;
         Some(slot)
     }
 
@@ -206,6 +210,14 @@ impl<S: Suite> State<S> {
         let copy = session.seal_on(path, &content, scratch)?;
         let sent = (copy.bytes.len(), copy.ind, copy.to);
         session.next += 1;
+        let is_late = |(_, asked): (u32, Instant), timeout| now.since(asked) >= timeout;
+        let before = session.path_at(path);
+        if before.is_some_and(|it| {
+            it.asked
+                .is_some_and(|it_was| is_late(it_was, it.round_trip.timeout()))
+        }) {
+            session.standby.begin_again(path);
+        }
         if let Some(path) = session.path_mut(path) {
             path.departures.asked += 1;
             path.asked = Some((content.number, now));
@@ -220,7 +232,7 @@ impl<S: Suite> State<S> {
         let timeouts = session.timeouts();
         let kept = self
             .keep
-            .earliest(&session.standby, |kept| due(kept, &timeouts));
+            .earliest(&session.standby.kept, |kept| due(kept, &timeouts));
         let silent = session.standby.silent_at(&timeouts).map(|(_, at)| at).min();
         let probe = match session.asking.next_probe() {
             Some(at) => Some(at),
@@ -279,12 +291,15 @@ impl<S: Suite> Session<S> {
     /// The path at `at` has answered question `asked`. It carries again, if it did before and has answered often enough: from
     /// which network to which.
     pub(super) fn answered(&mut self, at: usize, asked: u32, own: &Networks) -> Option<(Ind, Ind)> {
-        if !self.standby.answered(at, asked, PROBATION) {
-            return None;
-        }
+        let is_sound = self.standby.answered(at, asked, PROBATION);
+        is_sound.then(|| self.prefer(own)).flatten()
+    }
+
+    /// The first of the host's networks that is sound carries, if another one does: from which network to which.
+    pub(super) fn prefer(&mut self, own: &Networks) -> Option<(Ind, Ind)> {
         let carrier = self.standby.carrier.map(usize::from)?;
         let first = choose(self, own, None)?;
-        if first == carrier || first != at {
+        if first == carrier || self.standby.is_silent(first) {
             return None;
         }
         self.standby.carrier = Some(first as u8);

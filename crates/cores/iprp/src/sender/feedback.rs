@@ -35,7 +35,7 @@ impl<S: Suite> State<S> {
         let at = session.position(header.ind).ok_or(Discard::UnknownKey)?;
         let path = session.path_mut(at).ok_or(Discard::UnknownKey)?;
         let is_later = path.handle_answer(now, answer.asked);
-        self.keep.acknowledge(&mut session.standby, &answer);
+        self.keep.acknowledge(&mut session.standby.kept, &answer);
         if !is_later {
             return Err(Discard::Duplicate);
         }

@@ -8,12 +8,14 @@
 //! | `transmit` | replication (algorithm 4) |
 //! | `failover` | what a session sends by itself: packets again on the next network, probes, and when |
 //! | `feedback` | what is answered |
-//! | `standby` | what is kept until it is known to have arrived |
+//! | `keep` | what is kept until it is known to have arrived |
+//! | `standby` | which network carries, which ones are silent, and when they are back |
 //! | `state` | the parts together, and what ends with time |
 
 mod control;
 mod failover;
 mod feedback;
+mod keep;
 mod liveness;
 mod path;
 mod peer_base;
@@ -94,7 +96,7 @@ impl<S: Suite> SenderSession<'_, S> {
 
     /// Packets that may be lost and are kept; 0 unless in [`Mode::Standby`].
     pub const fn kept(&self) -> u32 {
-        self.inner.standby.count
+        self.inner.standby.kept.count
     }
 
     /// When it ends unless it is advertised again.

@@ -95,7 +95,7 @@ impl<S: Suite> Session<S> {
         group: Option<IpAddr>,
         mut changed: impl FnMut(Ind, bool),
     ) {
-        for slot in &mut self.paths {
+        for (at, slot) in self.paths.iter_mut().enumerate() {
             let Some(path) = slot
                 .as_mut()
                 .filter(|path| advertised.get(path.ind).is_none())
@@ -108,6 +108,7 @@ impl<S: Suite> Session<S> {
                     changed(path.ind, false);
                 }
                 *slot = None;
+                self.standby.forget(at);
             }
         }
         for network in advertised.iter() {
@@ -134,6 +135,8 @@ impl<S: Suite> Session<S> {
                     changed(path.ind, false);
                 }
                 self.paths[at] = Some(Path::new(network.ind, to, usable));
+                self.standby.forget(at);
+                self.has_come(at);
                 if usable {
                     changed(network.ind, true);
                 }
@@ -143,12 +146,25 @@ impl<S: Suite> Session<S> {
 
     /// The host is on the networks `own` from here on.
     pub(crate) fn match_networks(&mut self, own: &Networks, mut changed: impl FnMut(Ind, bool)) {
-        for path in self.paths.iter_mut().flatten() {
+        for at in 0..MAX_NETWORKS {
+            let Some(path) = self.path_mut(at) else {
+                continue;
+            };
             let usable = own.reaches(path.ind, path.to);
             if path.usable != usable {
                 path.usable = usable;
                 changed(path.ind, usable);
+                self.has_come(at);
             }
+        }
+    }
+
+    /// The path at `at` was not there before. While another one carries, it has to answer before it does.
+    fn has_come(&mut self, at: usize) {
+        let carrier = self.standby.carrier.map(usize::from);
+        let carries = |other: usize| self.path_at(other).is_some_and(|path| path.usable);
+        if carrier.is_some_and(|other| other != at && carries(other)) {
+            self.standby.try_first(at);
         }
     }
 
@@ -166,6 +182,8 @@ impl<S: Suite> Session<S> {
         for path in self.paths.iter_mut().flatten() {
             (path.asked, path.answered) = (None, None);
         }
+        // They have numbers that no answer bears from here on.
+        self.standby.unanswered = [None; MAX_NETWORKS];
     }
 }
 

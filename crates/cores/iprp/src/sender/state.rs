@@ -1,7 +1,8 @@
 //! What a sender is made of, and what ends with time.
 
+use super::keep::Keep;
 use super::peer_base::{PeerBase, Sealing, Session};
-use super::standby::{Keep, Standby};
+use super::standby::Standby;
 use crate::counters::SenderTotals;
 use crate::event::{EndCause, SenderEvent, SessionId};
 use crate::flow::Side;
@@ -76,7 +77,7 @@ impl<S: Suite> State<S> {
         let Some(mut session) = self.base.remove(place) else {
             return;
         };
-        self.keep.drop_if(&mut session.standby, |_| true);
+        self.keep.drop_if(&mut session.standby.kept, |_| true);
         self.notify(SenderEvent::Ended {
             session: SessionId(place as u32),
             scope: session.scope,
@@ -125,6 +126,20 @@ impl<S: Suite> State<S> {
             session.match_networks(&networks, |ind, is_there| {
                 push(events, totals, network_event(place, ind, is_there));
             });
+            if let Some((from, to)) = session.prefer(&networks) {
+                let session = SessionId(place as u32);
+                let again = 0;
+                push(
+                    events,
+                    totals,
+                    SenderEvent::Moved {
+                        session,
+                        from,
+                        to,
+                        again,
+                    },
+                );
+            }
         }
     }
 
@@ -137,7 +152,7 @@ impl<S: Suite> State<S> {
             return;
         }
         session.mode = mode;
-        self.keep.drop_if(&mut session.standby, |_| true);
+        self.keep.drop_if(&mut session.standby.kept, |_| true);
         session.standby = Standby::default();
     }
 
@@ -182,7 +197,7 @@ impl<S: Suite> State<S> {
             return false;
         };
         let before = session.space;
-        self.keep.drop_if(&mut session.standby, |_| true);
+        self.keep.drop_if(&mut session.standby.kept, |_| true);
         session.begin_space(space);
         self.base.move_space(place, before, space);
         true

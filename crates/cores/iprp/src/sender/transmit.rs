@@ -90,7 +90,7 @@ impl<S: Suite> State<S> {
             return true;
         }
         session.asking.liveness = Liveness::Suspended;
-        self.keep.drop_if(&mut session.standby, |_| true);
+        self.keep.drop_if(&mut session.standby.kept, |_| true);
         self.notify(SenderEvent::Suspended {
             session: SessionId(place as u32),
         });
@@ -141,7 +141,7 @@ impl<S: Suite> State<S> {
         session.asking.ask(now);
         let what = (content.flow, content.payload);
         if !self.keep.keep(
-            &mut session.standby,
+            &mut session.standby.kept,
             what,
             content.number,
             (carrier as u8, now),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bumpless_base::{Duration, Instant};
 use bumpless_iprp::{Discard, FEEDBACK_LEN, Ind, Mode, SenderEvent, SessionId};
 
-use crate::pair::{Copied, MS, Pair, ind};
+use crate::pair::{Copied, MS, Pair, ind, networks};
 
 /// One way of both networks.
 const HALF: Duration = Duration::from_millis(4);
@@ -304,4 +304,96 @@ fn an_answer_that_comes_late_moves_nothing_and_the_late_packet_has_left_again_me
     let moved = std::iter::from_fn(|| pair.sender.poll_event())
         .any(|it| matches!(it, SenderEvent::Moved { .. }));
     assert!(!moved, "the network carries");
+}
+
+/// Which network carries, as the sender tells.
+fn carrier(pair: &Pair) -> Ind {
+    let session = pair.sender.session(SessionId(0)).unwrap();
+    let mut paths = session.paths();
+    paths.find(|path| path.carries).unwrap().ind
+}
+
+/// It was not there, or not advertised, when the session began.
+#[test]
+fn a_network_that_comes_later_and_first_in_order_carries_once_it_has_answered() {
+    for answers in [true, false] {
+        for at_the_sender in [true, false] {
+            let mut pair = Pair::begun();
+            pair.sender.set_mode(SessionId(0), Mode::Standby);
+            let appears = |pair: &mut Pair, named: &[u8]| {
+                if at_the_sender {
+                    pair.sender.set_networks(networks(1, named));
+                } else {
+                    for _ in 0..3 {
+                        pair.receiver.set_networks(pair.now, networks(2, named));
+                        pair.control();
+                    }
+                }
+            };
+            appears(&mut pair, &[2]);
+            let alone = converse_through(&mut pair, (100, 50, 1_000), |_, _| false);
+            assert_eq!((alone.delivered.len(), carrier(&pair)), (20, ind(2)));
+            appears(&mut pair, &[1, 2]);
+            let seen = converse_through(&mut pair, (100, 50, 4_000), |network, _| {
+                !answers && network == ind(1)
+            });
+            assert_eq!(seen.delivered.len(), 80, "none is lost meanwhile");
+            let expected = if answers { ind(1) } else { ind(2) };
+            assert_eq!(
+                carrier(&pair),
+                expected,
+                "it answers: {answers}, at the sender: {at_the_sender}"
+            );
+        }
+    }
+}
+
+#[test]
+fn another_order_of_sound_networks_moves_what_carries_at_once() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    converse_through(&mut pair, (100, 50, 1_000), |_, _| false);
+    assert_eq!(carrier(&pair), ind(1));
+    pair.sender.set_networks(networks(1, &[2, 1]));
+    assert_eq!(carrier(&pair), ind(2));
+}
+
+/// I-53: four in a row, and not four in all.
+#[test]
+fn a_network_that_answers_every_second_question_does_not_carry_again() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    let gone = 1_000..1_500;
+    let seen = converse_through(&mut pair, (100, 50, 20_000), |network, step| {
+        // A probe leaves every half second.
+        network == ind(1) && (gone.contains(&step) || step >= 1_500 && step / 500 % 2 == 0)
+    });
+    assert_eq!(carrier(&pair), ind(2));
+    let moved = std::iter::from_fn(|| pair.sender.poll_event());
+    let moved = moved.filter(|it| matches!(it, SenderEvent::Moved { .. }));
+    assert_eq!(moved.count(), 1, "to the second network, and not back");
+    assert_eq!(seen.delivered.len(), seen.sent as usize);
+}
+
+/// What the first network has left unanswered has a number of the space before.
+#[test]
+fn where_numbers_begin_anew_a_network_that_answers_does_not_go_silent() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    converse_through(&mut pair, (100, 50, 1_000), |_, _| false);
+    assert_eq!(pair.send(b"lost").len(), 1);
+    let mut scratch = [0; 256];
+    pair.pass(MS * 17);
+    let again = pair.sender.poll_transmit(pair.now, &mut scratch).unwrap();
+    assert_eq!(again.ind, ind(2), "it is late");
+    pair.sender.skip_to_end(SessionId(0), 0);
+    for _ in 0..60 {
+        let copies = pair.send(b"answered");
+        assert_eq!(copies[0].0, ind(1));
+        pair.arrive(&copies[0]).unwrap();
+        pair.pass(MS);
+        assert_eq!(pair.answers(), 1);
+        while pair.sender.poll_transmit(pair.now, &mut scratch).is_some() {}
+    }
+    assert_eq!(carrier(&pair), ind(1));
 }

@@ -219,6 +219,44 @@ fn what_the_kernel_refuses_to_take_back_is_put_back_once_it_does() {
     );
 }
 
+/// V-97: an interrupt that the kernel places itself leaves the threads what they are to have.
+#[test]
+fn what_is_refused_of_an_interrupt_keeps_nothing_from_the_threads() {
+    let computer = Computer::new();
+    unwritable(&computer);
+    computer.put("proc/7/status", "Cpus_allowed_list:\t0-1");
+    let wanted = Wanted {
+        // None of the computer has its own number alone there, nor a thread of that number here.
+        interrupts: Processors::read_list("1023"),
+        ..wanted()
+    };
+    let (with, folder) = (computer.tree(), computer.records());
+    let (placement, refused) = Placement::start((with, &folder), &["lo".to_owned()], &wanted, None);
+    let about = |what: &str| refused.iter().filter(|it| it.contains(what)).count();
+    assert_eq!(
+        (about("interrupt 38"), about("thread 7")),
+        (1, 1),
+        "{refused:?}"
+    );
+    assert!(computer.seen().2, "it has threads");
+    drop(placement);
+}
+
+#[test]
+fn what_the_kernel_makes_something_else_of_is_told() {
+    let computer = Computer::new();
+    let file = computer.0.path().join("proc/irq/38/smp_affinity_list");
+    fs::remove_file(&file).unwrap();
+    // It takes whatever is written, and is empty afterwards.
+    std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+    let (placement, refused) = computer.start(None);
+    assert!(
+        refused.len() == 1 && refused[0].contains("is set to none and not to 0"),
+        "{refused:?}"
+    );
+    drop(placement);
+}
+
 #[test]
 fn whoever_holds_a_change_is_not_disturbed_by_putting_back() {
     let computer = Computer::new();

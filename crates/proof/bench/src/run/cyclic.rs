@@ -31,6 +31,9 @@ pub enum SteadyLoss {
 }
 
 impl SteadyLoss {
+    /// Those that lose something.
+    pub const LOSSY: [Self; 2] = [Self::EachSecond, Self::OnePercent];
+
     /// Its name in results.
     pub const fn name(self) -> &'static str {
         match self {
