@@ -71,7 +71,7 @@ interfaces|*|5.12|its program is refused: guard-refused
 guard|*|5.12|its program is refused: guard-refused
 classification|periods_follow_one_another_from_the_start|5.15|it runs the program once for each frame, which takes a millisecond and more there, emulated: so few frames in a period are no flood
 namespaces|one_process_has_the_rules_and_nothing_is_left_of_them|5.12|tables of nf_tables have no owner, so the table's holder is not told; a start removes what was left
-departures|real_sockets_carry_more_and_longer_copies_than_a_message_takes|5.12|not all of its copies leave there; not followed up
+departures|real_sockets_carry_more_and_longer_copies_than_a_message_takes|5.12|a message of 64 whole segments is refused there, so copies leave one by one from then on
 TABLE
 }
 
