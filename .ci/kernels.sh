@@ -10,6 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$PWD
+. .ci/bounded.sh
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
 
 cannot() {
@@ -91,7 +92,7 @@ done
 store=${CARGO_TARGET_DIR:-$here/target}/kernels
 mkdir -p "$store/lists/partial"
 work=$(mktemp -d "$store/run.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+trap 'end_bounded; rm -rf "$work"' EXIT
 failed=()
 
 # Ubuntu's key, which Debian has no package of: known by its fingerprint.
@@ -134,9 +135,10 @@ fetched() {
   mkdir -p "$folder/debs"
   # shellcheck disable=SC2046 # names of packages
   (cd "$folder/debs" && timeout 600 apt-get "${lists[@]}" download $(grep -F -- "-$version" <<<"$names")) >"$work/apt" 2>&1 || return 1
-  for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder"; done
+  # Where this is called, an error ends nothing by itself.
+  for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder" || return 1; done
   rm -rf "$folder/debs"
-  depmod -b "$folder" "$version"
+  depmod -b "$folder" "$version" || return 1
   touch "$folder/whole"
 }
 
@@ -164,7 +166,7 @@ for module in /modules/*.ko; do \$b insmod \$module; done
 \$b mkdir /memory/upper /memory/work
 \$b mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 files /files
 \$b mount -t overlay -o lowerdir=/files,upperdir=/memory/upper,workdir=/memory/work overlay /both
-exec \$b switch_root /both /bin/bash $here/.ci/kernels-guest.sh $work/jobs $folder/lib/modules/$version
+exec \$b switch_root /both /bin/bash "$here/.ci/kernels-guest.sh" "$work/jobs" "$folder/lib/modules/$version"
 INIT
   chmod 755 "$root/init"
   (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initrd"
@@ -225,7 +227,7 @@ run() {
   jobs "$kernel"
   initrd "$folder" "$version"
   # With several threads of emulation a kernel that patches its own code may trip over half a patch: one of 6.8 ended so.
-  timeout "${KERNEL_SECONDS:-1800}" qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 2 -m 2048 -display none -monitor none \
+  bounded "${KERNEL_SECONDS:-1800}" qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 2 -m 2048 -display none -monitor none \
     -nic none -no-reboot -virtfs local,path=/,mount_tag=files,security_model=none,readonly=on,multidevs=remap \
     -serial "file:$work/console" -serial "file:$work/said" -kernel "$folder/boot/vmlinuz-$version" -initrd "$work/initrd" \
     -append 'console=ttyS0 quiet panic=-1' </dev/null || code=$?
