@@ -57,7 +57,7 @@ impl Redundancy {
         self.change.configurations()
     }
 
-    /// Whether every partner that is heard has the same configuration in force.
+    /// Whether every reachable partner has this node's configuration in force; true if none is reachable.
     pub fn partners_follow(&self) -> bool {
         let current = self.change.configurations().current;
         self.partners.iter().all(|partner| {

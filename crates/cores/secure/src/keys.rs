@@ -71,8 +71,8 @@ struct Entry {
     secret: Secret,
 }
 
-/// The secrets with which packets may be sealed and opened. The first one seals; the others are opened still, or
-/// already, so that secrets change without a gap (N-4).
+/// The secrets with which packets may be sealed and opened. The first one seals. All of them open:
+/// earlier ones still, later ones already, so that secrets change without a gap (N-4).
 pub struct Keyring<S> {
     sealing: Entry,
     others: Box<[Entry]>,

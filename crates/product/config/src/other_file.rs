@@ -8,7 +8,7 @@ use crate::file::entries;
 use crate::reader::{Reader, TableReader};
 use crate::section::{Presence, SectionInfo};
 
-/// The section `info` of a file that has it once at most; wrong ones are told.
+/// Reads the section `info`, which may stand once. An absent section reads as empty; anything but a table is reported to `reader`.
 pub fn once<'a>(
     reader: &'a mut Reader,
     root: &'a dyn TableLike,

@@ -73,9 +73,9 @@ pub struct Header {
     pub state_max: AtomicU64,
     /// Number of the last command.
     pub request: AtomicU32,
-    /// The command.
+    /// What the host orders: a constant of [`command`].
     pub command: AtomicU32,
-    /// The cycle.
+    /// Number of the cycle to execute.
     pub cycle: AtomicU64,
     /// The period in nanoseconds.
     pub period: AtomicU64,

@@ -13,7 +13,7 @@ pub struct Feedback {
     pub on: Option<Ind>,
     /// Where the question came from: the sender's data port.
     pub to: SocketAddr,
-    /// Its length.
+    /// Bytes of the answer, at the front of the caller's buffer.
     pub len: usize,
 }
 

@@ -108,8 +108,7 @@ impl<S: StateSuite> StateSealer<S> {
         }
     }
 
-    /// A key that was derived of a secret which is not used any more is forgotten: by chance a later secret can have the
-    /// identifier of an earlier one.
+    /// Forgets the derived key. Call it when a secret goes out of use: a later secret may by chance have the same identifier.
     pub fn forget_keys(&mut self) {
         self.key = None;
     }

@@ -12,8 +12,8 @@ where
     G: OutputGate,
     O: FnMut(&CycleReport, &Counters),
 {
-    /// The application came while its node ran: its first output waits for its state, also where outputs
-    /// otherwise do not, since a successor that has nothing of it would begin anew after that output.
+    /// Marks an application that came while its node ran. Its first output waits until its state is safe, even with a commit
+    /// that does not wait. Otherwise a successor without that state would begin anew after the output.
     pub fn comes_late(&mut self) {
         self.newcomer = true;
     }

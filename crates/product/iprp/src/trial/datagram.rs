@@ -31,9 +31,9 @@ pub struct Head {
     pub kind: Kind,
     /// Which stream: drawn by the sender.
     pub run: u64,
-    /// The how manyth, from 0.
+    /// Sequence number in the stream, from 0.
     pub number: u32,
-    /// How many there are.
+    /// Datagrams in the whole stream.
     pub total: u32,
     /// When it left, by the sender's clock, nanoseconds.
     pub sent_ns: u64,

@@ -146,8 +146,8 @@ impl Keeper {
         }
     }
 
-    /// Takes `state`, which came from the partner with the transfer cycle `cycle` at `received_at`, unless it was the
-    /// last one that was taken.
+    /// Keeps `state`, which came from the partner with the transfer cycle `cycle` at `received_at`: if a write is due at `now`, a
+    /// buffer is free and `cycle` was not the last one kept.
     pub fn keep_received(&mut self, state: &[u8], cycle: u32, received_at: Instant, now: Instant) {
         if self.is_due(now) && self.received != Some(cycle) {
             self.received = Some(cycle);

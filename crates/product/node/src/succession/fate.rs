@@ -33,7 +33,7 @@ impl fmt::Display for Fate {
     }
 }
 
-/// What becomes of the state of `before` in `next`; `None`: it runs the same program.
+/// What becomes of the state of `before` in `next`; `None`: the program stays the same, or one of the two is built in.
 ///
 /// # Errors
 /// Why it is refused.

@@ -61,7 +61,8 @@ impl Process {
         self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
-    /// Tells it what it is for, and waits until it is ready; returns what it is. `Err(None)`: it is not wanted any more.
+    /// Tells the driver its device and points, and waits until the driver is ready. Returns the name and version that the driver
+    /// states. `Err(None)`: the driver is not wanted any more.
     pub fn ready(
         &self,
         socket: &OwnedFd,
