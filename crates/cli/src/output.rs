@@ -1,5 +1,8 @@
 //! What every subcommand shares: failures with an exit status, what is printed, reading the configuration.
 
+pub mod placement;
+pub mod reception;
+
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;

@@ -14,8 +14,7 @@ use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{placement, reception};
-use crate::output::{self, Outcome};
+use crate::output::{self, Outcome, placement, reception};
 
 /// Check a configuration and print every error at once, with line and remedy
 ///

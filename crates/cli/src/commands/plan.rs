@@ -17,8 +17,7 @@ use bumpless_plan::{Machine, Verdict};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::reception;
-use crate::output::{self, Failure, Outcome};
+use crate::output::{self, Failure, Outcome, reception};
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
 ///

@@ -1,6 +1,8 @@
 //! `bumpless sim`: the whole pair in a seeded simulator, with checkers.
 
+mod kept_promise;
 mod runs;
+mod site_failures;
 mod trace;
 
 use std::path::PathBuf;
@@ -14,9 +16,9 @@ use bumpless_sim::{Complaint, Distances, FloodCounts, Report, Scenario, Settings
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use self::kept_promise::Promise;
 use self::runs::{Done, Runs};
-use super::promise::Promise;
-use super::site_failures::SiteFailures;
+use self::site_failures::SiteFailures;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 

@@ -10,8 +10,7 @@ use bumpless_placement::{Advice, Found, Surroundings, Tree, advice, survey};
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::{placement, reception};
-use crate::output::{self, Outcome};
+use crate::output::{self, Outcome, placement, reception};
 
 /// Check a host's file and print every error at once, with line and remedy; then what keeps this host from running it
 ///
