@@ -24,6 +24,7 @@ pub mod queue;
 pub mod random;
 pub mod role;
 pub mod serial;
+pub mod table;
 pub mod time;
 pub mod unsent;
 
@@ -39,5 +40,6 @@ pub use queue::BoundedQueue;
 pub use random::Random;
 pub use role::Role;
 pub use serial::{Serial16, Serial32};
+pub use table::{Table, TableIndex};
 pub use time::{Duration, Instant};
 pub use unsent::Unsent;

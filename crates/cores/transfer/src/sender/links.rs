@@ -34,7 +34,7 @@ impl Sender {
         let Some(peer) = self.peers.get(usize::from(peer.0)) else {
             return false;
         };
-        let ranks = 0..peer.channels.len();
+        let ranks = peer.channels.indices();
         let mut channels = ranks.filter_map(|rank| self.channels.get(peer.channel_at(rank)?));
         channels.any(|channel| channel.usable(peer).contains(link))
     }
@@ -66,7 +66,7 @@ impl Sender {
 
     /// One link to the peer at `at` is there for more of its channels, or one, `failed`, for fewer of them.
     fn peer_links_changed(&mut self, at: usize, failed: Option<LinkId>) {
-        for rank in 0..self.peers[at].channels.len() {
+        for rank in self.peers[at].channels.indices() {
             if let Some(index) = self.peers[at].channel_at(rank) {
                 self.links_changed(index, failed);
             }

@@ -19,10 +19,12 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{BoundedQueue, Counter, Counters, IndexedHeap, Instant, LinkSet, PeerId};
+use bumpless_base::{
+    BoundedQueue, Counter, Counters, IndexedHeap, Instant, LinkSet, PeerId, TableIndex,
+};
 use bumpless_wire::WireVersion;
 use channel::{Channel, Transfer};
-use peer::Peer;
+use peer::{Peer, Rank};
 pub use places::{SenderFactory, SenderReplacement};
 pub use transmit::Transmit;
 use wire::Wire;
@@ -93,7 +95,7 @@ impl Sender {
         for (place, setup) in channels.iter().enumerate() {
             let (mut channel, publisher) = factory.make(place, setup)?;
             let rank = &mut ranks[usize::from(setup.peer.0)];
-            channel.rank = *rank;
+            channel.rank = Rank::from_index(*rank);
             *rank += 1;
             taken.push(channel);
             publishers.push(publisher);
@@ -135,7 +137,7 @@ impl Sender {
         };
         peer.tag = tag;
         peer.unanswered = 0;
-        for rank in 0..peer.channels.len() {
+        for rank in peer.channels.indices() {
             let Some(index) = self.peers[at].channel_at(rank) else {
                 continue;
             };

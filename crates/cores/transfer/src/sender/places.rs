@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::channel::Channel;
-use super::peer::{Peer, Rank};
+use super::peer::{Holder, Peer, Rank};
 use crate::event::{FailureCause, SenderEvent};
 use crate::exchange::{ExchangeError, Refused};
 use crate::handover::{Publisher, sending_pair};
@@ -90,7 +90,7 @@ impl SenderFactory {
         let times = Times::check(place, peer.version, setup.deadline, setup.expiry)?;
         let (publisher, slot) = sending_pair(place, &self.dirty, setup, times);
         let most = most_packets(peer.version, peer.payload_size, setup.max_size);
-        let channel = Channel::new(setup, 0, most, slot);
+        let channel = Channel::new(setup, Rank::FIRST, most, slot);
         Ok((channel, publisher))
     }
 }
@@ -234,7 +234,7 @@ impl Sender {
 impl Peer {
     fn leave(&mut self, channel: &Channel) {
         let (id, rank) = (channel.setup.id, channel.rank);
-        self.ranks[rank] = Rank::Left(id, channel.cycle);
+        self.ranks[rank] = Holder::Left(id, channel.cycle);
         if let Ok(at) = self.table.binary_search_by_key(&id, |&(id, _)| id) {
             self.table.remove(at);
         }
@@ -246,7 +246,7 @@ impl Peer {
         let Some((rank, former)) = self.rank_for(id) else {
             return;
         };
-        self.ranks[rank] = Rank::Taken;
+        self.ranks[rank] = Holder::Taken;
         self.channels[rank] = place;
         channel.rank = rank;
         if let Some(cycle) = former {
@@ -259,16 +259,16 @@ impl Peer {
 
     /// The rank of the channel that had the identity, with its last cycle; else the lowest that
     /// nobody had, else the lowest that nobody has.
-    fn rank_for(&self, id: ChannelId) -> Option<(usize, Option<u32>)> {
+    fn rank_for(&self, id: ChannelId) -> Option<(Rank, Option<u32>)> {
         let mut found = None;
-        for (at, rank) in self.ranks.iter().enumerate() {
-            match *rank {
-                Rank::Left(former, cycle) if former == id => return Some((at, Some(cycle))),
-                Rank::Free => found = found.filter(|&(_, free)| free).or(Some((at, true))),
-                Rank::Left(..) => found = found.or(Some((at, false))),
-                Rank::Taken => {}
+        for rank in self.ranks.indices() {
+            match self.ranks[rank] {
+                Holder::Left(former, cycle) if former == id => return Some((rank, Some(cycle))),
+                Holder::Free => found = found.filter(|&(_, free)| free).or(Some((rank, true))),
+                Holder::Left(..) => found = found.or(Some((rank, false))),
+                Holder::Taken => {}
             }
         }
-        found.map(|(at, _)| (at, None))
+        found.map(|(rank, _)| (rank, None))
     }
 }

@@ -89,7 +89,9 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
     let mut found = Vec::new();
     for (index, channel) in sender.channels.iter().enumerate() {
         let peer = &sender.peers[usize::from(channel.setup.peer.0)];
-        let in_flight: u32 = (0..peer.channels.len())
+        let in_flight: u32 = peer
+            .channels
+            .indices()
             .filter_map(|rank| sender.channels[peer.channel_at(rank)?].transfer)
             .map(|t| t.started - t.acknowledged)
             .sum();
@@ -132,10 +134,10 @@ fn check_places(sender: &Sender) {
     }
     for peer in &sender.peers {
         assert!(peer.table.is_sorted());
-        let taken = |rank: usize| peer.channel_at(rank).is_some();
-        let ranks = 0..peer.channels.len();
+        let taken = |rank| peer.channel_at(rank).is_some();
+        let ranks = peer.channels.indices();
         assert_eq!(
-            ranks.clone().filter(|&rank| taken(rank)).count(),
+            peer.channels.indices().filter(|&rank| taken(rank)).count(),
             peer.table.len()
         );
         for rank in ranks.filter(|&rank| !taken(rank)) {
