@@ -13,7 +13,7 @@ use bumpless_base::{self as base, NodeId};
 use bumpless_config as config;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
-use bumpless_transfer::{Publisher, Subscriber};
+use bumpless_transfer::{ChannelPlace, Publisher, Subscriber};
 
 use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
@@ -77,7 +77,7 @@ fn not_here(settings: &config::Application) -> String {
 /// The application threads, by place.
 pub struct Running {
     common: Common,
-    threads: BTreeMap<usize, RunningApplication>,
+    threads: BTreeMap<ChannelPlace, RunningApplication>,
 }
 
 impl Running {
@@ -95,7 +95,7 @@ impl Running {
     /// What the system says.
     pub fn start(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         (settings, newcomer): (&config::Application, bool),
         shared: Shared,
         (publisher, subscriber): (Publisher, Subscriber),
@@ -158,7 +158,7 @@ impl Running {
     }
 
     /// Ends the application at `place` after its cycle.
-    pub fn stop(&mut self, place: usize) {
+    pub fn stop(&mut self, place: ChannelPlace) {
         if let Some(running) = self.threads.remove(&place) {
             running.end();
         }
@@ -169,7 +169,7 @@ impl Running {
     ///
     /// # Errors
     /// Why it cannot, in words.
-    pub fn judge(&self, place: usize, settings: &config::Application) -> Result<(), String> {
+    pub fn judge(&self, place: ChannelPlace, settings: &config::Application) -> Result<(), String> {
         let running = self.threads.get(&place);
         running.map_or(Ok(()), |running| running.judge(settings))
     }
@@ -178,7 +178,11 @@ impl Running {
     ///
     /// # Errors
     /// Why it does not, in words.
-    pub fn tune(&mut self, place: usize, settings: &config::Application) -> Result<(), String> {
+    pub fn tune(
+        &mut self,
+        place: ChannelPlace,
+        settings: &config::Application,
+    ) -> Result<(), String> {
         let Some(running) = self.threads.get(&place) else {
             return Err(not_here(settings));
         };
@@ -200,7 +204,7 @@ impl Running {
     /// Makes everything with which the application at `place` goes on with `settings`; its next version takes over `state` for trial.
     fn make(
         &self,
-        place: usize,
+        place: ChannelPlace,
         settings: &config::Application,
         state: Option<&[u8]>,
     ) -> Result<Made, String> {
@@ -230,7 +234,7 @@ impl Running {
     }
 
     /// The application at `place` has gone on with what was made for it.
-    fn follow(&mut self, place: usize, next: Version, opened: Opened) {
+    fn follow(&mut self, place: ChannelPlace, next: Version, opened: Opened) {
         if let Some(running) = self.threads.get_mut(&place) {
             running.version = next;
         }

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
+use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId, Table};
 use bumpless_config::{Application, Config, ReceptionGuard, ReferenceKind};
-use bumpless_transfer as transfer;
+use bumpless_transfer::{self as transfer, ChannelPlace};
 
 use crate::log::Names;
 
@@ -58,9 +58,8 @@ pub struct Wiring {
     pub partners: Vec<NodeId>,
     /// Positions of the groups of which this node is a candidate.
     pub groups: Vec<usize>,
-    /// Positions of the applications that run here; the position in this list is the channel's in
-    /// both transfer cores.
-    pub applications: Vec<usize>,
+    /// Positions of the applications that run here, by their channels' places in both transfer cores.
+    pub applications: Table<ChannelPlace, usize>,
 }
 
 /// Applications that can come while a node of a pair runs, before as many have gone.

@@ -1,6 +1,7 @@
 //! What is known of the links to peers, and who is served otherwise when that changes.
 
 use super::Sender;
+use crate::place::ChannelPlace;
 use bumpless_base::{Distribution, Duration, Instant, LinkId, LinkSet, PeerId, pacing};
 
 impl Sender {
@@ -74,7 +75,7 @@ impl Sender {
     }
 
     /// Whoever relied on a link that has failed is served on the others.
-    fn links_changed(&mut self, index: usize, failed: Option<LinkId>) {
+    fn links_changed(&mut self, index: ChannelPlace, failed: Option<LinkId>) {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let shares = channel.setup.distribution == Distribution::Spread;

@@ -1,8 +1,9 @@
 //! One peer: session, in-flight limit, and which of its channels has something to send where.
 
 use super::sent_record::Place;
+use crate::place::ChannelPlace;
 use crate::round_trip::RoundTrip;
-use crate::setup::{LinkParameters, SenderPeer};
+use crate::setup::{ChannelTable, LinkParameters, SenderPeer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, Table, TableIndex, pacing};
@@ -61,9 +62,9 @@ pub(super) struct Peer {
     /// The channel that probes because the in-flight limit stops the peer's channels.
     pub stalled: Option<Rank>,
     /// Its channels, by identity, each with its place.
-    pub table: Vec<(ChannelId, usize)>,
+    pub table: ChannelTable,
     /// The places of its channels by rank, at first in ascending order. No queue holds a rank that nobody has.
-    pub channels: Table<Rank, usize>,
+    pub channels: Table<Rank, ChannelPlace>,
     pub ranks: Table<Rank, Holder>,
     pub links: Box<[PeerLink]>,
     /// Channels with packets in flight, by deadline.
@@ -76,14 +77,14 @@ impl Peer {
     /// A peer with the channels of `table` and ranks for `room` more.
     pub fn new(
         setup: &SenderPeer,
-        mut table: Vec<(ChannelId, usize)>,
+        mut table: ChannelTable,
         links: &[LinkParameters],
         room: usize,
     ) -> Self {
-        let mut channels: Vec<usize> = table.iter().map(|&(_, index)| index).collect();
+        let mut channels: Vec<_> = table.iter().map(|&(_, place)| place).collect();
         channels.sort_unstable();
         let (taken, n) = (channels.len(), channels.len() + room);
-        channels.resize(n, 0);
+        channels.resize(n, ChannelPlace(0));
         let holder = |at| match at < taken {
             true => Holder::Taken,
             false => Holder::Free,
@@ -112,7 +113,7 @@ impl Peer {
     }
 
     /// The channel that has a rank, if one has it.
-    pub fn channel_at(&self, rank: Rank) -> Option<usize> {
+    pub fn channel_at(&self, rank: Rank) -> Option<ChannelPlace> {
         let taken = matches!(self.ranks.get(rank), Some(Holder::Taken));
         self.channels.get(rank).copied().filter(|_| taken)
     }
@@ -143,7 +144,7 @@ impl Peer {
     }
 
     /// The channel to serve next on a link: the most urgent of those that may send.
-    pub fn next(&self, link: LinkId) -> Option<(Urgency, usize)> {
+    pub fn next(&self, link: LinkId) -> Option<(Urgency, ChannelPlace)> {
         let link = self.links.get(usize::from(link.0))?;
         let first = link.first.first().filter(|_| self.has_room());
         let (urgency, rank) = match (link.again.first(), first) {

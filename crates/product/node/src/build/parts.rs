@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::NodeId;
+use bumpless_base::{NodeId, Table};
 use bumpless_config::Config;
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_redundancy::GroupId;
+use bumpless_transfer::ChannelPlace;
 
 use crate::counter_board::CounterBoard;
-use crate::data_plane::ChannelRuntime;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::members::{Counts, Member, MemberTimes};
+use crate::data_plane::{ChannelRuntime, Channels};
 use crate::snapshot::ApplicationSnapshot;
 use crate::wiring::{ROOM, Wiring};
 
@@ -44,17 +45,17 @@ pub struct Parts {
     gates: Vec<Arc<PublishedPermit>>,
     /// By group: which applications have something to say.
     dirty: Vec<Arc<DirtySet>>,
-    mailboxes: Vec<Arc<ApplicationMailbox>>,
-    boards: Vec<Arc<CounterBoard>>,
-    /// For each application: position of its group in `gates`, and its own in that group.
-    places: Vec<(usize, usize)>,
+    mailboxes: Table<ChannelPlace, Arc<ApplicationMailbox>>,
+    boards: Table<ChannelPlace, Arc<CounterBoard>>,
+    /// Position of each application's group in `gates`, and its own in that group.
+    places: Table<ChannelPlace, (usize, usize)>,
 }
 
 impl Parts {
     /// Everything that the applications of `wiring` share with the data plane.
     pub fn new(config: &Config, wiring: &Wiring) -> Self {
         let mut members = vec![0; wiring.groups.len()];
-        let places: Vec<_> = wiring
+        let places: Table<_, _> = wiring
             .applications
             .iter()
             .map(|&app| {
@@ -88,8 +89,8 @@ impl Parts {
         }
     }
 
-    /// What the application at position `at` of the wiring shares with the data plane.
-    pub fn shared(&self, at: usize) -> Shared {
+    /// What the application at the place `at` shares with the data plane.
+    pub fn shared(&self, at: ChannelPlace) -> Shared {
         Shared {
             index: self.wiring.applications[at],
             gate: Arc::clone(&self.gates[self.places[at].0]),
@@ -103,13 +104,13 @@ impl Parts {
         groups
             .filter_map(|(at, &group)| {
                 let peer = self.wiring.partner_in(config, group)?;
-                let places = self.places.iter().zip(&self.mailboxes).enumerate();
+                let places = self.places.indices();
                 let members: Vec<_> = places
-                    .filter(|(_, (place, _))| place.0 == at)
-                    .map(|(member, (_, mailbox))| {
-                        let application = self.wiring.applications[member];
+                    .filter(|&place| self.places[place].0 == at)
+                    .map(|place| {
+                        let application = self.wiring.applications[place];
                         Member {
-                            mailbox: Arc::clone(mailbox),
+                            mailbox: Arc::clone(&self.mailboxes[place]),
                             times: (&config.applications[application]).into(),
                             counts: Counts::Yes,
                         }
@@ -127,11 +128,10 @@ impl Parts {
             .collect()
     }
 
-    pub(super) fn channels(&self) -> Vec<Option<ChannelRuntime>> {
-        let applications = self.wiring.applications.iter().enumerate();
-        let taken = applications.map(|(at, &application)| {
-            let place = (application as u16, self.places[at]);
-            Some(channel(place, &self.mailboxes[at], &self.boards[at]))
+    pub(super) fn channels(&self) -> Channels {
+        let taken = self.places.indices().map(|place| {
+            let of = (self.wiring.applications[place] as u16, self.places[place]);
+            Some(channel(of, &self.mailboxes[place], &self.boards[place]))
         });
         let vacant = std::iter::repeat_with(|| None).take(ROOM);
         taken.chain(vacant).collect()
@@ -185,8 +185,8 @@ impl Parts {
         self.wiring.node
     }
 
-    /// The place of the application that the node has at position `at` from the start.
-    pub fn slot(&self, config: &Config, at: usize) -> MemberSlot {
+    /// Who has the place `at` from the start.
+    pub fn slot(&self, config: &Config, at: ChannelPlace) -> MemberSlot {
         MemberSlot {
             name: config.applications[self.wiring.applications[at]]
                 .name

@@ -1,16 +1,22 @@
 //! Which application has which place on this node.
 
 use std::collections::BTreeSet;
+use std::iter;
 
+use bumpless_base::Table;
 use bumpless_config::Config;
+use bumpless_transfer::ChannelPlace;
 
 use crate::build::{MemberSlot, Parts};
 use crate::wiring::ROOM;
 
+/// Who has each place.
+pub type Slots = Table<ChannelPlace, Option<MemberSlot>>;
+
 /// All places of a node of a pair.
 #[derive(Clone, Debug)]
 pub struct Places {
-    slots: Vec<Option<MemberSlot>>,
+    slots: Slots,
     /// Places in each group that nobody has.
     vacant: Vec<Vec<usize>>,
     /// Every channel that was in use since the node started: packets of one may be under way for ever.
@@ -21,8 +27,8 @@ impl Places {
     /// The applications of `config`, as a node starts with them.
     pub fn new(config: &Config, parts: &Parts) -> Self {
         let count = parts.count();
-        let mut slots: Vec<_> = (0..count).map(|at| Some(parts.slot(config, at))).collect();
-        slots.resize(count + ROOM, None);
+        let taken = (0..count).map(|at| Some(parts.slot(config, ChannelPlace(at))));
+        let slots: Slots = taken.chain(iter::repeat_n(None, ROOM)).collect();
         let vacant = (0..parts.groups_here())
             .map(|group| {
                 let members = slots.iter().flatten();
@@ -42,13 +48,13 @@ impl Places {
     }
 
     /// The place of the application named `name`.
-    pub fn of(&self, name: &str) -> Option<usize> {
+    pub fn of(&self, name: &str) -> Option<ChannelPlace> {
         let has = |slot: &Option<MemberSlot>| slot.as_ref().is_some_and(|slot| slot.name == name);
-        self.slots.iter().position(has)
+        self.slots.iter().position(has).map(ChannelPlace)
     }
 
     /// Who has each place.
-    pub fn slots(&self) -> &[Option<MemberSlot>] {
+    pub fn slots(&self) -> &Slots {
         &self.slots
     }
 
@@ -59,8 +65,8 @@ impl Places {
 
     /// Gives the application named `name` a place, and one in the group at position `group`; `None` if
     /// all are taken.
-    pub fn take(&mut self, name: &str, group: usize) -> Option<(usize, MemberSlot)> {
-        let place = self.slots.iter().position(Option::is_none)?;
+    pub fn take(&mut self, name: &str, group: usize) -> Option<(ChannelPlace, MemberSlot)> {
+        let place = ChannelPlace(self.slots.iter().position(Option::is_none)?);
         let member = self.vacant.get_mut(group)?.pop()?;
         let slot = MemberSlot {
             name: name.to_owned(),
@@ -76,7 +82,7 @@ impl Places {
     }
 
     /// Nobody has `place` any more.
-    pub fn leave(&mut self, place: usize) {
+    pub fn leave(&mut self, place: ChannelPlace) {
         if let Some(MemberSlot { group, .. }) = self.slots[place].take() {
             self.vacant[group.0].push(group.1);
         }

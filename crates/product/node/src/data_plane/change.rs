@@ -9,7 +9,7 @@ use std::thread::{self, Thread};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_redundancy::{PrepareRefused, WithdrawRefused};
-use bumpless_transfer::{ExchangeError, ReceiverReplacement, SenderReplacement};
+use bumpless_transfer::{ChannelPlace, ExchangeError, ReceiverReplacement, SenderReplacement};
 
 use super::drivers::Drivers;
 use super::members::{Member, MemberTimes};
@@ -94,17 +94,17 @@ pub enum ChangeOrder {
     /// What is prepared is in force: applications come, each to a place that is vacant.
     Switch {
         /// The places, and who comes.
-        arrivals: Vec<(usize, Occupant)>,
+        arrivals: Vec<(ChannelPlace, Occupant)>,
     },
     /// These applications are about to go.
     Discount {
         /// Their places.
-        places: Vec<usize>,
+        places: Vec<ChannelPlace>,
     },
     /// An application goes on with other times.
     Retime {
         /// Its place.
-        place: usize,
+        place: ChannelPlace,
         /// Its times in its group.
         times: MemberTimes,
         /// How long after a state its next one is overdue.
@@ -113,12 +113,12 @@ pub enum ChangeOrder {
     /// The executors of these applications have ended.
     Dismiss {
         /// The places; the answer brings back their members.
-        leavers: Vec<(usize, Occupant)>,
+        leavers: Vec<(ChannelPlace, Occupant)>,
     },
     /// What is left of them goes.
     Clear {
         /// The places, each with an occupant that is vacant.
-        leavers: Vec<(usize, Occupant)>,
+        leavers: Vec<(ChannelPlace, Occupant)>,
     },
 }
 
@@ -197,7 +197,7 @@ impl<D: Drivers> DataPlane<D> {
     /// The configuration on the disk comes into force, even if a place then refuses who comes.
     fn switch(
         &mut self,
-        arrivals: &mut [(usize, Occupant)],
+        arrivals: &mut [(ChannelPlace, Occupant)],
         now: Instant,
     ) -> Result<(), ChangeRefused> {
         let mut result = Ok(());
@@ -221,7 +221,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn exchange(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         occupant: &mut Occupant,
         now: Instant,
     ) -> Result<(), ChangeRefused> {
@@ -249,7 +249,7 @@ impl<D: Drivers> DataPlane<D> {
         Ok(())
     }
 
-    fn discount(&mut self, place: usize, now: Instant) {
+    fn discount(&mut self, place: ChannelPlace, now: Instant) {
         if let Some(Some(runtime)) = self.channels.get(place) {
             let (group, member) = runtime.group;
             self.groups[group].discount(member, &mut self.cores.redundancy, now);
@@ -258,7 +258,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    fn retime(&mut self, place: usize, times: MemberTimes, expect_within: Duration) {
+    fn retime(&mut self, place: ChannelPlace, times: MemberTimes, expect_within: Duration) {
         if let Some(Some(runtime)) = self.channels.get(place) {
             let (group, member) = runtime.group;
             self.groups[group].set_times(member, times);
@@ -266,7 +266,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    fn dismiss(&mut self, (place, leaver): &mut (usize, Occupant)) {
+    fn dismiss(&mut self, (place, leaver): &mut (ChannelPlace, Occupant)) {
         if let Some(Some(runtime)) = self.channels.get(*place) {
             let (group, member) = runtime.group;
             leaver.member = self.groups[group].dismiss(member);

@@ -34,11 +34,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Duration, Instant, PeerId, ResumeFrom};
+use bumpless_base::{Duration, Instant, PeerId, ResumeFrom, Table};
 use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_secure::{Keyring, RingSuite, Suite};
+use bumpless_transfer::ChannelPlace;
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
@@ -128,7 +129,10 @@ pub struct ChannelRuntime {
 }
 
 /// The groups of which a node is a candidate, and its applications' channels.
-pub(crate) type Applications = (Vec<GroupRuntime>, Vec<Option<ChannelRuntime>>);
+pub(crate) type Applications = (Vec<GroupRuntime>, Channels);
+
+/// The applications' channels; some places are vacant.
+pub type Channels = Table<ChannelPlace, Option<ChannelRuntime>>;
 
 /// What is shared with the control thread.
 pub struct Surroundings<S: Suite = RingSuite> {
@@ -232,8 +236,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
     groups: Vec<GroupRuntime>,
-    /// By place; some are vacant.
-    channels: Vec<Option<ChannelRuntime>>,
+    channels: Channels,
     limits: AllLimits,
     titles: Titles,
     /// Partner by partner, as status shows them.
@@ -311,8 +314,8 @@ impl<D: Drivers> DataPlane<D> {
         &self.groups
     }
 
-    /// The applications' channels, by place; some are vacant.
-    pub fn channels(&self) -> &[Option<ChannelRuntime>] {
+    /// The applications' channels.
+    pub fn channels(&self) -> &Channels {
         &self.channels
     }
 
@@ -340,7 +343,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// The channel at `place` begins with the cycle after this.
-    pub fn set_last_cycle(&mut self, place: usize, cycle: u32) {
+    pub fn set_last_cycle(&mut self, place: ChannelPlace, cycle: u32) {
         self.cores.sender.set_last_cycle(place, cycle);
     }
 

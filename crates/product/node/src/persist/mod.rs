@@ -17,6 +17,7 @@ use bumpless_base::{Epoch, Instant, NodeId};
 use bumpless_config::{self as config, Config};
 use bumpless_controller::retain::{Applied, Record, Table};
 use bumpless_net_linux::Clock;
+use bumpless_transfer::ChannelPlace;
 
 use self::folder::{Folder, FolderError};
 use self::identity::{Identity, Saved, Versions};
@@ -36,7 +37,7 @@ const OTHERS_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The application's place.
-    pub place: usize,
+    pub place: ChannelPlace,
     /// Epoch in which the state's cycle ran.
     pub epoch: Epoch,
     /// Until when it may be gone on from; `None`: only its retained variables are of use.
@@ -88,8 +89,8 @@ impl Disk {
             Err(FolderError::Io(_)) => {}
             Ok(()) => disk.folder.remove_leftovers(),
         }
-        for (place, &at) in wiring.applications.iter().enumerate() {
-            let application = &config.applications[at];
+        for place in wiring.applications.indices() {
+            let application = &config.applications[wiring.applications[place]];
             if application.persist.is_some() {
                 disk.look_for(place, application, wanted);
             }
@@ -99,7 +100,7 @@ impl Disk {
 
     fn look_for(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         application: &config::Application,
         wanted: &dyn Fn() -> bool,
     ) {

@@ -240,7 +240,7 @@ impl World {
             return;
         };
         let plane = &process.plane;
-        for (app, channel) in process.apps.iter_mut().zip(plane.channels()) {
+        for (app, channel) in process.apps.iter_mut().zip(plane.channels().iter()) {
             let (Some(app), Some(channel)) = (app, channel) else {
                 continue;
             };
