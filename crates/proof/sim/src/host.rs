@@ -159,7 +159,7 @@ impl Process {
         for (application, (place, channel)) in self.change.applications.iter().zip(places) {
             if let (Some(application), Some(channel)) = (application, channel) {
                 self.channels[*application] = Some(place);
-                self.sessions[*application] = self.tags[channel.group.0];
+                self.sessions[*application] = self.tags[channel.membership.group.0];
             }
         }
     }

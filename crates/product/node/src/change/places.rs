@@ -8,6 +8,7 @@ use bumpless_config::Config;
 use bumpless_transfer::ChannelPlace;
 
 use crate::build::{MemberSlot, Parts};
+use crate::membership::{GroupPlace, MemberPlace, Membership};
 use crate::wiring::ROOM;
 
 /// Who has each place.
@@ -18,7 +19,7 @@ pub type Slots = Table<ChannelPlace, Option<MemberSlot>>;
 pub struct Places {
     slots: Slots,
     /// Places in each group that nobody has.
-    vacant: Vec<Vec<usize>>,
+    vacant: Table<GroupPlace, Vec<MemberPlace>>,
     /// Every channel that was in use since the node started: packets of one may be under way for ever.
     used: BTreeSet<u16>,
 }
@@ -29,14 +30,15 @@ impl Places {
         let count = parts.count();
         let taken = (0..count).map(|at| Some(parts.slot(config, ChannelPlace(at))));
         let slots: Slots = taken.chain(iter::repeat_n(None, ROOM)).collect();
-        let vacant = (0..parts.groups_here())
+        let vacant = parts
+            .groups_here()
             .map(|group| {
                 let members = slots.iter().flatten();
                 let taken = members
-                    .filter(|slot: &&MemberSlot| slot.group.0 == group)
+                    .filter(|slot: &&MemberSlot| slot.membership.group == group)
                     .count();
                 // The lowest is taken first.
-                (taken..taken + ROOM).rev().collect()
+                (taken..taken + ROOM).rev().map(MemberPlace).collect()
             })
             .collect();
         let used = config.applications.iter().map(|app| app.channel.get());
@@ -63,14 +65,13 @@ impl Places {
         self.used.contains(&channel)
     }
 
-    /// Gives the application named `name` a place, and one in the group at position `group`; `None` if
-    /// all are taken.
-    pub fn take(&mut self, name: &str, group: usize) -> Option<(ChannelPlace, MemberSlot)> {
+    /// Gives the application named `name` a place, and one in `group`; `None` if all are taken.
+    pub fn take(&mut self, name: &str, group: GroupPlace) -> Option<(ChannelPlace, MemberSlot)> {
         let place = ChannelPlace(self.slots.iter().position(Option::is_none)?);
         let member = self.vacant.get_mut(group)?.pop()?;
         let slot = MemberSlot {
             name: name.to_owned(),
-            group: (group, member),
+            membership: Membership { group, member },
         };
         self.slots[place] = Some(slot.clone());
         Some((place, slot))
@@ -83,8 +84,8 @@ impl Places {
 
     /// Nobody has `place` any more.
     pub fn leave(&mut self, place: ChannelPlace) {
-        if let Some(MemberSlot { group, .. }) = self.slots[place].take() {
-            self.vacant[group.0].push(group.1);
+        if let Some(MemberSlot { membership, .. }) = self.slots[place].take() {
+            self.vacant[membership.group].push(membership.member);
         }
     }
 }

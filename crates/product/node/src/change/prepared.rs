@@ -11,6 +11,7 @@ use super::places::Places;
 use crate::admission::Admission;
 use crate::build::{Parts, Shared};
 use crate::data_plane::change::Occupant;
+use crate::membership::GroupPlace;
 use crate::wiring::Wiring;
 
 /// An application that comes.
@@ -101,13 +102,13 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Those that are left to change together and whose group, by its position, `counts`; by position in `tuned`.
-    pub fn left_together(&self, counts: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// Those that are left to change together and whose group `counts`; by position in `tuned`.
+    pub fn left_together(&self, counts: impl Fn(GroupPlace) -> bool) -> Vec<usize> {
         let left = self.together.iter().flatten().copied();
         let counted = |at: &usize| {
             let slot = self.places.slots().get(self.tuned[*at].0);
             slot.and_then(Option::as_ref)
-                .is_some_and(|slot| counts(slot.group.0))
+                .is_some_and(|slot| counts(slot.membership.group))
         };
         left.filter(counted).collect()
     }
@@ -177,7 +178,7 @@ impl Prepared {
         let (shared, runtime, member) =
             workshop
                 .parts
-                .newcomer(place.0 as u16, slot.group, (&settings).into());
+                .newcomer(place.0 as u16, slot.membership, (&settings).into());
         let occupant = Occupant {
             sender: Some(sender),
             receiver: Some(receiver),

@@ -14,6 +14,7 @@ use bumpless_transfer::{ChannelPlace, ExchangeError, ReceiverReplacement, Sender
 use super::drivers::Drivers;
 use super::members::{Member, MemberTimes};
 use super::{ChannelRuntime, DataPlane};
+use crate::membership::Membership;
 
 /// What a change of the configuration waits for: set by the data plane, read by whoever makes the change.
 #[derive(Debug, Default)]
@@ -207,7 +208,8 @@ impl<D: Drivers> DataPlane<D> {
                 continue;
             }
             let runtime = occupant.runtime.take();
-            if let Some((group, member)) = runtime.as_ref().map(|runtime| runtime.group)
+            if let Some(Membership { group, member }) =
+                runtime.as_ref().map(|runtime| runtime.membership)
                 && let Some(arrival) = occupant.member.take()
             {
                 self.groups[group].arrive(member, arrival);
@@ -251,7 +253,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn discount(&mut self, place: ChannelPlace, now: Instant) {
         if let Some(Some(runtime)) = self.channels.get(place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             self.groups[group].discount(member, &mut self.cores.redundancy, now);
             // Its states may end at any moment.
             self.cores.receiver.set_expect_within(place, Duration::MAX);
@@ -260,7 +262,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn retime(&mut self, place: ChannelPlace, times: MemberTimes, expect_within: Duration) {
         if let Some(Some(runtime)) = self.channels.get(place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             self.groups[group].set_times(member, times);
             self.cores.receiver.set_expect_within(place, expect_within);
         }
@@ -268,7 +270,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn dismiss(&mut self, (place, leaver): &mut (ChannelPlace, Occupant)) {
         if let Some(Some(runtime)) = self.channels.get(*place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             leaver.member = self.groups[group].dismiss(member);
         }
     }

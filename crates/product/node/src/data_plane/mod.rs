@@ -54,6 +54,7 @@ pub use self::resume::ResumeRefused;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
+use crate::membership::{GroupPlace, Membership};
 use crate::persist::Found;
 use crate::snapshot::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 use crate::wiring::Wiring;
@@ -118,8 +119,8 @@ pub struct ChannelRuntime {
     /// The application's number: its position in the configuration with which the node started, or the place
     /// to which it came.
     pub application: u16,
-    /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
-    pub group: (usize, usize),
+    /// Its group, and its place there.
+    pub membership: Membership,
     /// Where the executor learns what became of its states.
     pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor has counted.
@@ -129,7 +130,10 @@ pub struct ChannelRuntime {
 }
 
 /// The groups of which a node is a candidate, and its applications' channels.
-pub(crate) type Applications = (Vec<GroupRuntime>, Channels);
+pub(crate) type Applications = (Groups, Channels);
+
+/// The groups of which a node is a candidate.
+pub(crate) type Groups = Table<GroupPlace, GroupRuntime>;
 
 /// The applications' channels; some places are vacant.
 pub type Channels = Table<ChannelPlace, Option<ChannelRuntime>>;
@@ -235,7 +239,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     /// The network of each reference point.
     reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
-    groups: Vec<GroupRuntime>,
+    groups: Groups,
     channels: Channels,
     limits: AllLimits,
     titles: Titles,
@@ -310,7 +314,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// The groups of which this node is a candidate.
-    pub fn groups(&self) -> &[GroupRuntime] {
+    pub fn groups(&self) -> &Table<GroupPlace, GroupRuntime> {
         &self.groups
     }
 
@@ -356,7 +360,7 @@ impl<D: Drivers> DataPlane<D> {
     pub fn restore(&mut self, found: &[Found], now: Instant) {
         for found in found {
             let channel = self.channels.get(found.place).and_then(Option::as_ref);
-            let group = channel.and_then(|channel| self.groups.get_mut(channel.group.0));
+            let group = channel.and_then(|channel| self.groups.get_mut(channel.membership.group));
             if let Some(group) = group {
                 let redundancy = &mut self.cores.redundancy;
                 group.restore(found.epoch, found.usable_until, redundancy, now);

@@ -43,7 +43,7 @@ impl<D: Drivers> DataPlane<D> {
         let mut channels = self.channels.iter().flatten();
         let channel = channels.find(|channel| channel.application == application);
         let channel = channel.ok_or(ResumeRefused::NotHere)?;
-        let group = self.groups[channel.group.0].id;
+        let group = self.groups[channel.membership.group].id;
         if self.cores.redundancy.role(group) != Some(Role::Primary) {
             return Err(ResumeRefused::NotPrimary);
         }

@@ -34,7 +34,7 @@ impl<D: Drivers> DataPlane<D> {
         for port in self.ports.iter_mut().flatten() {
             port.forget_mismatches(now);
         }
-        for at in 0..self.groups.len() {
+        for at in self.groups.indices() {
             let (id, level) = (self.groups[at].id, self.groups[at].level);
             let (Some(level), Some(cause)) = (level, level.and_then(unheard)) else {
                 continue;

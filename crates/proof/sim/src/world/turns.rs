@@ -247,7 +247,7 @@ impl World {
             let cycle = channel.snapshot.received_cycle;
             if channel.snapshot.received_at != app.received_at || cycle != app.received_cycle {
                 (app.received_at, app.received_cycle) = (channel.snapshot.received_at, cycle);
-                let peer = plane.groups()[channel.group.0].peer;
+                let peer = plane.groups()[channel.membership.group].peer;
                 let tag = plane.cores().redundancy.transfer_tag(peer);
                 let session = tag.unwrap_or_default();
                 let id = self.config.applications[app.index].channel.get();
