@@ -1,10 +1,12 @@
 //! What is in force on a node, for those who tell people of it.
 
+use bumpless_base::Table;
 use bumpless_config::Config;
 
 use crate::admission::Admission;
 use crate::build::MemberSlot;
 use crate::field_identity::FieldBoards;
+use crate::membership::ApplicationNumber;
 
 /// The configuration in force, and which application has which number.
 pub struct Directory {
@@ -15,8 +17,8 @@ pub struct Directory {
     pub fingerprint: u64,
     /// What the plan says of it.
     pub admission: Admission,
-    /// By number of the application, its position in `config`.
-    pub applications: Vec<Option<usize>>,
+    /// The position of each application in `config`.
+    pub applications: Table<ApplicationNumber, Option<usize>>,
     /// What a change of the configuration is about, in words.
     pub change: Option<&'static str>,
     /// Applications that do not go on as the configuration says, a sentence each.
@@ -40,12 +42,11 @@ impl Directory {
     }
 
     /// The number of the application `name`.
-    pub fn number_of(&self, name: &str) -> Option<u16> {
+    pub fn number_of(&self, name: &str) -> Option<ApplicationNumber> {
         let mut applications = self.config.applications.iter();
         let position = applications.position(|application| application.name == name)?;
-        let mut numbers = self.applications.iter();
-        let number = numbers.position(|at| *at == Some(position))?;
-        u16::try_from(number).ok()
+        let mut numbers = self.applications.indices();
+        numbers.find(|&number| self.applications[number] == Some(position))
     }
 
     /// What weakens a node with this configuration, a sentence each.

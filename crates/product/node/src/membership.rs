@@ -1,6 +1,20 @@
-//! Where a group is on a node, and an application in its group.
+//! How the groups and applications of a node are told apart: by number, by place.
 
 use bumpless_base::TableIndex;
+
+/// The number of an application: its position in the configuration with which the node started, or the place to which
+/// it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationNumber(pub u16);
+
+impl TableIndex for ApplicationNumber {
+    fn index(self) -> usize {
+        self.0.into()
+    }
+    fn from_index(index: usize) -> Self {
+        Self(index as u16)
+    }
+}
 
 /// The position of a group among those of this node, which is not the one in the configuration
 /// ([`GroupId`](bumpless_redundancy::GroupId)).

@@ -102,7 +102,7 @@ impl Running {
         sink: EventSink,
     ) -> io::Result<()> {
         let Shared {
-            index,
+            application: number,
             gate,
             mailbox,
             board,
@@ -113,11 +113,10 @@ impl Running {
         let application = build_while(settings, self.common.priority, &wanted)?;
         let version = Version::of(settings, application.as_ref());
         let keeping = self.common.keeping.as_ref();
-        let keeper =
-            keeping.and_then(|keeping| keeping.keeper(index as u16, settings, version.saved()));
+        let keeper = keeping.and_then(|keeping| keeping.keeper(number, settings, version.saved()));
         let guard = self.common.guards.guard(settings)?;
         let thread = ApplicationThread {
-            index,
+            number,
             node: self.common.node,
             replication: ChannelReplication {
                 publisher,

@@ -7,7 +7,7 @@ use bumpless_config::{Application, Config, ReceptionGuard, ReferenceKind};
 use bumpless_transfer::{self as transfer, ChannelPlace};
 
 use crate::log::Names;
-use crate::membership::GroupPlace;
+use crate::membership::{ApplicationNumber, GroupPlace};
 
 /// Assumed round trip until one is measured: a switched network's, with room for a busy partner.
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(1);
@@ -103,6 +103,11 @@ impl Wiring {
             groups,
             applications,
         }
+    }
+
+    /// The number of the application at `place`.
+    pub fn number(&self, place: ChannelPlace) -> ApplicationNumber {
+        ApplicationNumber(self.applications[place] as u16)
     }
 
     /// The place of the configuration's group `group` among those of this node.

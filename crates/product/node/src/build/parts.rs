@@ -13,15 +13,14 @@ use crate::counter_board::CounterBoard;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::members::{Counts, Member, MemberTimes};
 use crate::data_plane::{ChannelRuntime, Channels, Groups};
-use crate::membership::{GroupPlace, MemberPlace, Membership};
+use crate::membership::{ApplicationNumber, GroupPlace, MemberPlace, Membership};
 use crate::snapshot::ApplicationSnapshot;
 use crate::wiring::{ROOM, Wiring};
 
 /// What one application's executor shares with the data plane.
 pub struct Shared {
-    /// The application's number: its position in the configuration with which the node started, or the place
-    /// to which it came.
-    pub index: usize,
+    /// The application.
+    pub application: ApplicationNumber,
     /// Role and right to write.
     pub gate: Arc<PublishedPermit>,
     /// Outcomes of states, pauses, what the executor has learned.
@@ -86,7 +85,7 @@ impl Parts {
     /// What the application at the place `at` shares with the data plane.
     pub fn shared(&self, at: ChannelPlace) -> Shared {
         Shared {
-            index: self.wiring.applications[at],
+            application: self.wiring.number(at),
             gate: Arc::clone(&self.gates[self.places[at].group]),
             mailbox: Arc::clone(&self.mailboxes[at]),
             board: Arc::clone(&self.boards[at]),
@@ -125,23 +124,23 @@ impl Parts {
 
     pub(super) fn channels(&self) -> Channels {
         let taken = self.places.indices().map(|place| {
-            let of = (self.wiring.applications[place] as u16, self.places[place]);
+            let of = (self.wiring.number(place), self.places[place]);
             Some(channel(of, &self.mailboxes[place], &self.boards[place]))
         });
         let vacant = std::iter::repeat_with(|| None).take(ROOM);
         taken.chain(vacant).collect()
     }
 
-    /// What the application number `application` shares with the data plane when it comes to its place in its group,
+    /// What `application` shares with the data plane when it comes to its place in its group,
     /// and what the data plane gets.
     pub fn newcomer(
         &self,
-        application: u16,
+        application: ApplicationNumber,
         membership: Membership,
         times: MemberTimes,
     ) -> (Shared, ChannelRuntime, Member) {
         let shared = Shared {
-            index: application.into(),
+            application,
             gate: Arc::clone(&self.gates[membership.group]),
             mailbox: Arc::new(marking(&self.dirty, membership)),
             board: Arc::default(),
@@ -197,7 +196,7 @@ fn marking(dirty: &Table<GroupPlace, Arc<DirtySet>>, at: Membership) -> Applicat
 }
 
 fn channel(
-    (application, membership): (u16, Membership),
+    (application, membership): (ApplicationNumber, Membership),
     mailbox: &Arc<ApplicationMailbox>,
     board: &Arc<CounterBoard>,
 ) -> ChannelRuntime {

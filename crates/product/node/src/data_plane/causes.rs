@@ -45,7 +45,7 @@ impl<D: Drivers> DataPlane<D> {
                 note.cause.as_str()
             ));
         }
-        let name = silent.and_then(|c| self.titles.fields.get(usize::from(c.application)));
+        let name = silent.and_then(|c| self.titles.fields.get(c.application));
         let name = name.map_or("a field device", String::as_str);
         ShortText::of(format_args!("{name} does not answer"))
     }

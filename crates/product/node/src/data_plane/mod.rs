@@ -54,7 +54,7 @@ pub use self::resume::ResumeRefused;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
-use crate::membership::{GroupPlace, Membership};
+use crate::membership::{ApplicationNumber, GroupPlace, Membership};
 use crate::persist::Found;
 use crate::snapshot::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 use crate::wiring::Wiring;
@@ -80,8 +80,8 @@ pub enum Command<S: Suite = RingSuite> {
     },
     /// Let the program of an application go on that has failed and is stopped here.
     Resume {
-        /// The application's number.
-        application: u16,
+        /// The application.
+        application: ApplicationNumber,
         /// From what.
         from: ResumeFrom,
         /// Where the answer goes; has room for it.
@@ -116,9 +116,8 @@ pub enum Command<S: Suite = RingSuite> {
 
 /// One application's channel, at the same position in sender and receiver.
 pub struct ChannelRuntime {
-    /// The application's number: its position in the configuration with which the node started, or the place
-    /// to which it came.
-    pub application: u16,
+    /// The application.
+    pub application: ApplicationNumber,
     /// Its group, and its place there.
     pub membership: Membership,
     /// Where the executor learns what became of its states.
@@ -187,8 +186,8 @@ struct Titles {
     partners: Vec<String>,
     /// In configuration order.
     references: Vec<String>,
-    /// Field devices, by number of their applications at the start.
-    fields: Vec<String>,
+    /// Field devices of the applications at the start.
+    fields: Table<ApplicationNumber, String>,
     /// Some application is a program of a user, which can fail.
     programs: bool,
 }

@@ -7,6 +7,7 @@ use bumpless_wire::Role;
 
 use super::DataPlane;
 use super::drivers::Drivers;
+use crate::membership::ApplicationNumber;
 
 /// Why an order that a program go on is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl<D: Drivers> DataPlane<D> {
     /// Passes an order that the program of `application` go on to its executor, if it is stopped here (F-39).
     pub(super) fn resume_program(
         &self,
-        application: u16,
+        application: ApplicationNumber,
         from: ResumeFrom,
     ) -> Result<(), ResumeRefused> {
         let mut channels = self.channels.iter().flatten();

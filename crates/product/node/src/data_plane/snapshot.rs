@@ -120,7 +120,7 @@ impl<D: Drivers> DataPlane<D> {
             channel.board.add_to(&mut counters);
             let status = channel.mailbox.status();
             let stopped = status.program != ProgramStanding::Runs;
-            let shown = &mut snapshot.applications[usize::from(channel.application)];
+            let shown = &mut snapshot.applications[channel.application];
             *shown = ApplicationSnapshot {
                 field_silent: !status.fit && !stopped,
                 silent_devices: channel.board.silent(),

@@ -27,6 +27,7 @@ use self::way::{Bell, way};
 use self::writer::{Client, wall_ns};
 pub use self::writer::{RunningWriter, Tellers};
 use crate::RunError;
+use crate::membership::ApplicationNumber;
 use crate::program;
 use crate::wiring::Wiring;
 
@@ -215,11 +216,11 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// The way of the application number `application` with these settings, whose program is `version`; `None`: it does not
+    /// The way of `application` with these settings, whose program is `version`; `None`: it does not
     /// persist. The first one of a name gets what was found of it.
     pub fn keeper(
         &self,
-        application: u16,
+        application: ApplicationNumber,
         settings: &config::Application,
         version: Saved,
     ) -> Option<Keeper> {

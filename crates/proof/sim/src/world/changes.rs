@@ -325,7 +325,7 @@ impl World {
         let sink = process
             .change
             .registry
-            .register(place.0 as u16, &settings.name, channel);
+            .register(shared.application, &settings.name, channel);
         let ours = (index, &settings);
         let mut app = App::new(
             ours,
