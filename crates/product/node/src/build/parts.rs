@@ -34,6 +34,8 @@ pub struct Shared {
 pub struct MemberSlot {
     /// The application.
     pub name: String,
+    /// Its number.
+    pub number: ApplicationNumber,
     /// Its group, and its place there.
     pub membership: Membership,
 }
@@ -180,6 +182,7 @@ impl Parts {
             name: config.applications[self.wiring.applications[at]]
                 .name
                 .clone(),
+            number: self.wiring.number(at),
             membership: self.places[at],
         }
     }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use bumpless_base::Table;
+use bumpless_base::{Table, TableIndex};
 use bumpless_config::Config;
 use bumpless_transfer::ChannelPlace;
 
 use crate::build::{MemberSlot, Parts};
-use crate::membership::{GroupPlace, MemberPlace, Membership};
+use crate::membership::{ApplicationNumber, GroupPlace, MemberPlace, Membership};
 use crate::wiring::ROOM;
 
 /// Who has each place.
@@ -71,6 +71,8 @@ impl Places {
         let member = self.vacant.get_mut(group)?.pop()?;
         let slot = MemberSlot {
             name: name.to_owned(),
+            // Only a pair changes, of which each node runs all applications.
+            number: ApplicationNumber::from_index(place.0),
             membership: Membership { group, member },
         };
         self.slots[place] = Some(slot.clone());

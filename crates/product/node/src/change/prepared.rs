@@ -11,7 +11,7 @@ use super::places::Places;
 use crate::admission::Admission;
 use crate::build::{Parts, Shared};
 use crate::data_plane::change::Occupant;
-use crate::membership::{ApplicationNumber, GroupPlace};
+use crate::membership::GroupPlace;
 use crate::wiring::Wiring;
 
 /// An application that comes.
@@ -175,11 +175,10 @@ impl Prepared {
             .receivers
             .prepare(place, &setups.1)
             .map_err(|error| refused(&error))?;
-        let (shared, runtime, member) = workshop.parts.newcomer(
-            ApplicationNumber(place.0 as u16),
-            slot.membership,
-            (&settings).into(),
-        );
+        let (shared, runtime, member) =
+            workshop
+                .parts
+                .newcomer(slot.number, slot.membership, (&settings).into());
         let occupant = Occupant {
             sender: Some(sender),
             receiver: Some(receiver),
