@@ -1,5 +1,6 @@
 //! Identifiers. Small integers with a type each, so that a link cannot be taken for a peer.
 
+use crate::table::TableIndex;
 use core::fmt;
 
 /// Most links (networks) that a node can use; a [`LinkSet`] has one bit for each.
@@ -36,6 +37,15 @@ pub struct LinkId(pub u8);
 /// A partner node, as an index into this node's table of partners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u8);
+
+impl TableIndex for PeerId {
+    fn index(self) -> usize {
+        self.0.into()
+    }
+    fn from_index(index: usize) -> Self {
+        Self(index as u8)
+    }
+}
 
 /// A node of the configuration: its position in the configuration's list of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

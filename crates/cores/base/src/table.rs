@@ -22,7 +22,7 @@ impl TableIndex for usize {
 }
 
 /// A table of fixed length whose entries have the indices `I`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Table<I, T> {
     entries: Box<[T]>,
     kind: PhantomData<I>,

@@ -10,7 +10,7 @@ use crate::role::agreement::Agreement;
 use crate::role::newest::Newest;
 use crate::role::state::{Lasting, RoleState};
 use crate::setup::{GroupSetup, Timing};
-use bumpless_base::{Counter, Duration, Epoch, Instant, Permit};
+use bumpless_base::{Counter, Duration, Epoch, Instant, PeerId, Permit};
 use bumpless_wire::{GroupEntry, Role};
 
 pub(crate) mod agreement;
@@ -71,8 +71,7 @@ pub(crate) struct Counterpart {
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Terms {
     pub(crate) id: GroupId,
-    /// Position of the partner in the table of partners.
-    pub(crate) peer: usize,
+    pub(crate) peer: PeerId,
     /// 0 for the preferred candidate, 1 for the other.
     pub(crate) index: u8,
     /// For how long after the last output a node may go on from the newest state.
@@ -104,7 +103,7 @@ pub(crate) struct RoleMachine {
 impl RoleMachine {
     pub(crate) fn new(
         setup: &GroupSetup,
-        peer: usize,
+        peer: PeerId,
         index: u8,
         agreement: Agreement,
         (timing, now): (&Timing, Instant),

@@ -1,6 +1,7 @@
 //! How the groups and applications of a node are told apart: by number, by place.
 
 use bumpless_base::TableIndex;
+pub use bumpless_redundancy::GroupPlace;
 
 /// The number of an application: its position in the configuration with which the node started, or the place to which
 /// it came.
@@ -13,20 +14,6 @@ impl TableIndex for ApplicationNumber {
     }
     fn from_index(index: usize) -> Self {
         Self(index as u16)
-    }
-}
-
-/// The position of a group among those of this node, which is not the one in the configuration
-/// ([`GroupId`](bumpless_redundancy::GroupId)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GroupPlace(pub usize);
-
-impl TableIndex for GroupPlace {
-    fn index(self) -> usize {
-        self.0
-    }
-    fn from_index(index: usize) -> Self {
-        Self(index)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::role::agreement::Agreement;
 use crate::role::state::{Simplex, Tenure};
 use crate::setup::GroupSetup;
 use alloc::vec;
-use bumpless_base::NodeId;
+use bumpless_base::{NodeId, PeerId};
 use bumpless_wire::NO_REFERENCE;
 
 fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
@@ -45,8 +45,13 @@ fn promised(until: Instant) -> RoleMachine {
         hot_restart: Duration::from_secs(5),
         stop_when_old: false,
     };
-    let mut machine =
-        RoleMachine::new(&setup, 0, 1, agreement, (&Timing::default(), Instant::ZERO));
+    let mut machine = RoleMachine::new(
+        &setup,
+        PeerId(0),
+        1,
+        agreement,
+        (&Timing::default(), Instant::ZERO),
+    );
     machine.lasting.promised_until = until;
     machine
 }
