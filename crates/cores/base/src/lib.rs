@@ -32,7 +32,7 @@ pub use bitset::BitSet;
 pub use counter::{Counter, Counters};
 pub use distribution::Distribution;
 pub use heap::IndexedHeap;
-pub use id::{ChannelId, Epoch, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
+pub use id::{Candidate, ChannelId, Epoch, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
 pub use permit::{Permit, ProgramStanding, ResumeFrom, TransferOutcome};
 pub use pieces::{Pieces, Revision};
 pub use processors::Processors;

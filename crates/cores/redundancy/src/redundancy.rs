@@ -14,7 +14,8 @@ use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{
-    Counter, Counters, Duration, Instant, LinkId, PeerId, Permit, Random, Table, TableIndex,
+    Candidate, Counter, Counters, Duration, Instant, LinkId, PeerId, Permit, Random, Table,
+    TableIndex,
 };
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
@@ -93,7 +94,7 @@ impl Redundancy {
                 .iter()
                 .position(|p| Some(p.node) == other)
                 .map_or(PeerId(0), PeerId::from_index);
-            let index = u8::from(group.candidates[1] == setup.node);
+            let index = Candidate(u8::from(group.candidates[1] == setup.node));
             RoleMachine::new(group, peer, index, agreement, (&setup.timing, now))
         });
         let groups: Table<_, _> = groups.collect();

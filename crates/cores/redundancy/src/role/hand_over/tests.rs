@@ -4,7 +4,7 @@ use crate::role::agreement::Agreement;
 use crate::role::state::{Simplex, Tenure};
 use crate::setup::GroupSetup;
 use alloc::vec;
-use bumpless_base::{NodeId, PeerId};
+use bumpless_base::{Candidate, NodeId, PeerId};
 use bumpless_wire::NO_REFERENCE;
 
 fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
@@ -48,7 +48,7 @@ fn promised(until: Instant) -> RoleMachine {
     let mut machine = RoleMachine::new(
         &setup,
         PeerId(0),
-        1,
+        Candidate(1),
         agreement,
         (&Timing::default(), Instant::ZERO),
     );
@@ -92,7 +92,7 @@ fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
 /// Candidate 0 of no reference point, primary since `now`: it may write without asking anybody.
 fn primary(s: &Surroundings<'_>) -> RoleMachine {
     let mut machine = promised(Instant::ZERO);
-    machine.terms.index = 1;
+    machine.terms.index = Candidate(1);
     machine.state = RoleState::Primary(Tenure {
         cold: false,
         incarnation: s.session,
