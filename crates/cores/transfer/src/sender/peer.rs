@@ -185,6 +185,7 @@ impl Peer {
 }
 
 /// Has `index` in the heap with `key`, or not at all.
+#[inline(always)] // For each packet, and mostly nothing has changed.
 pub(super) fn keep<K: Ord + Copy, I: TableIndex>(
     heap: &mut IndexedHeap<K, I>,
     index: I,
