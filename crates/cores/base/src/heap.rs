@@ -6,36 +6,41 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use crate::table::TableIndex;
 
 const ABSENT: u32 = u32::MAX;
 
 /// A minimum heap of `(key, index)`; each index below the capacity is in it at most once.
 /// Equal keys are ordered by index.
 #[derive(Clone, Debug)]
-pub struct IndexedHeap<K> {
+pub struct IndexedHeap<K, I = usize> {
     entries: Vec<(K, u32)>,
     position: Box<[u32]>,
+    kind: PhantomData<I>,
 }
 
-impl<K: Ord + Copy> IndexedHeap<K> {
+impl<K: Ord + Copy, I: TableIndex> IndexedHeap<K, I> {
     /// An empty heap for the indices below `capacity`.
     pub fn new(capacity: usize) -> Self {
         Self {
             entries: Vec::with_capacity(capacity),
             position: vec![ABSENT; capacity].into_boxed_slice(),
+            kind: PhantomData,
         }
     }
 
     /// The entry with the lowest key.
-    pub fn first(&self) -> Option<(K, usize)> {
+    pub fn first(&self) -> Option<(K, I)> {
         self.entries
             .first()
-            .map(|&(key, index)| (key, index as usize))
+            .map(|&(key, index)| (key, I::from_index(index as usize)))
     }
 
     /// The key of `index`, if it is in the heap.
-    pub fn key(&self, index: usize) -> Option<K> {
-        match self.position.get(index) {
+    pub fn key(&self, index: I) -> Option<K> {
+        match self.position.get(index.index()) {
             Some(&at) if at != ABSENT => Some(self.entries[at as usize].0),
             _ => None,
         }
@@ -52,7 +57,8 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     /// Puts `index` in with `key`, or moves it there. An index beyond the capacity is ignored.
-    pub fn set(&mut self, index: usize, key: K) {
+    pub fn set(&mut self, index: I, key: K) {
+        let index = index.index();
         let Some(&at) = self.position.get(index) else {
             return;
         };
@@ -70,7 +76,8 @@ impl<K: Ord + Copy> IndexedHeap<K> {
     }
 
     /// Takes `index` out; returns whether it was in.
-    pub fn remove(&mut self, index: usize) -> bool {
+    pub fn remove(&mut self, index: I) -> bool {
+        let index = index.index();
         let Some(&at) = self.position.get(index) else {
             return false;
         };

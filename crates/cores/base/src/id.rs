@@ -1,5 +1,6 @@
 //! Identifiers. Small integers with a type each, so that a link cannot be taken for a peer.
 
+use crate::table::TableIndex;
 use core::fmt;
 
 /// Most links (networks) that a node can use; a [`LinkSet`] has one bit for each.
@@ -37,9 +38,22 @@ pub struct LinkId(pub u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u8);
 
+impl TableIndex for PeerId {
+    fn index(self) -> usize {
+        self.0.into()
+    }
+    fn from_index(index: usize) -> Self {
+        Self(index as u8)
+    }
+}
+
 /// A node of the configuration: its position in the configuration's list of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u8);
+
+/// A candidate of a group: its position among them, the preferred one first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Candidate(pub u8);
 
 /// The stamp on every output of a group. Whoever takes the primary role takes a higher epoch, and
 /// outputs that can check it reject an older one.
@@ -50,16 +64,16 @@ pub struct NodeId(pub u8);
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// The lowest epoch above `self` that belongs to candidate `index` of `candidates`.
+    /// The lowest epoch above `self` that belongs to `candidate` of `candidates`.
     /// `None` when the 32-bit range is used up.
-    pub const fn next_for(self, index: u8, candidates: u8) -> Option<Self> {
+    pub const fn next_for(self, candidate: Candidate, candidates: u8) -> Option<Self> {
         let n = if candidates == 0 {
             1
         } else {
             candidates as u64
         };
         let floor = self.0 as u64 + 1;
-        let offset = (index as u64 % n + n - floor % n) % n;
+        let offset = (candidate.0 as u64 % n + n - floor % n) % n;
         let next = floor + offset;
         if next > u32::MAX as u64 {
             None
@@ -162,13 +176,13 @@ mod tests {
         for n in 1..5u8 {
             for index in 0..n {
                 for start in 0..40 {
-                    let next = Epoch(start).next_for(index, n).unwrap();
+                    let next = Epoch(start).next_for(Candidate(index), n).unwrap();
                     assert!(next > Epoch(start) && next.0 <= start + u32::from(n));
                     assert_eq!(next.0 % u32::from(n), u32::from(index));
                 }
             }
         }
-        assert_eq!(Epoch(u32::MAX).next_for(0, 2), None);
+        assert_eq!(Epoch(u32::MAX).next_for(Candidate(0), 2), None);
     }
 
     #[test]

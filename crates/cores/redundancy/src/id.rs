@@ -1,8 +1,24 @@
 //! Identifiers of groups and reference points.
 
+use bumpless_base::TableIndex;
+
 /// A group: its position in the configuration's list of groups, the same on every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u16);
+
+/// The place of a group among those of a node: its position in [`Setup::groups`](crate::Setup::groups), which is not the one
+/// in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupPlace(pub usize);
+
+impl TableIndex for GroupPlace {
+    fn index(self) -> usize {
+        self.0
+    }
+    fn from_index(index: usize) -> Self {
+        Self(index)
+    }
+}
 
 /// A reference point: its position in [`Setup::references`](crate::Setup::references).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

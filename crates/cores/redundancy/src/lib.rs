@@ -49,7 +49,7 @@ pub use change::{Configurations, PrepareRefused, WithdrawRefused};
 pub use event::{
     Event, InForce, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause,
 };
-pub use id::{GroupId, ReferenceId};
+pub use id::{GroupId, GroupPlace, ReferenceId};
 pub use outgoing::Outgoing;
 pub use redundancy::Redundancy;
 pub use role::newest::Holding;

@@ -3,7 +3,7 @@
 
 use crate::change::Change;
 use crate::event::{Event, Outbox};
-use crate::id::{GroupId, ReferenceId};
+use crate::id::{GroupId, GroupPlace, ReferenceId};
 use crate::partner::Partner;
 use crate::ping::PingState;
 use crate::role::RoleMachine;
@@ -13,7 +13,10 @@ use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId, Permit, Random};
+use bumpless_base::{
+    Candidate, Counter, Counters, Duration, Instant, LinkId, PeerId, Permit, Random, Table,
+    TableIndex,
+};
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
@@ -42,8 +45,8 @@ use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 pub struct Redundancy {
     pub(crate) setup: Setup,
     pub(crate) change: Change,
-    pub(crate) partners: Box<[Partner]>,
-    pub(crate) groups: Box<[RoleMachine]>,
+    pub(crate) partners: Table<PeerId, Partner>,
+    pub(crate) groups: Table<GroupPlace, RoleMachine>,
     pub(crate) pings: Box<[PingState]>,
     pub(crate) out: Outbox,
     /// Witness answers are matched with requests by this.
@@ -78,7 +81,7 @@ impl Redundancy {
                 now,
             )
         });
-        let partners: Box<[_]> = partners.collect();
+        let partners: Table<_, _> = partners.collect();
         let groups = setup.groups.iter().map(|group| {
             let members = group.references.iter().map(|&r| {
                 let kind = setup.references[usize::from(r.0)];
@@ -90,11 +93,11 @@ impl Redundancy {
                 .partners
                 .iter()
                 .position(|p| Some(p.node) == other)
-                .unwrap_or(0);
-            let index = u8::from(group.candidates[1] == setup.node);
+                .map_or(PeerId(0), PeerId::from_index);
+            let index = Candidate(u8::from(group.candidates[1] == setup.node));
             RoleMachine::new(group, peer, index, agreement, (&setup.timing, now))
         });
-        let groups: Box<[_]> = groups.collect();
+        let groups: Table<_, _> = groups.collect();
         let pings = setup
             .references
             .iter()
@@ -130,7 +133,8 @@ impl Redundancy {
         now: Instant,
     ) -> bool {
         let ours = heartbeat.pair == self.setup.pair && heartbeat.link == link;
-        let from = self.partners.iter().position(|p| p.node == heartbeat.from);
+        let mut partners = self.partners.indices();
+        let from = partners.find(|&peer| self.partners[peer].node == heartbeat.from);
         let Some(at) = from.filter(|_| ours && heartbeat.to == self.setup.node) else {
             self.out.count(Counter::DiscardWrongNode);
             return false;
@@ -172,7 +176,8 @@ impl Redundancy {
         reply: &WitnessReply,
         now: Instant,
     ) -> bool {
-        let group = self.groups.iter().position(|g| {
+        let group = self.groups.indices().find(|&index| {
+            let g = &self.groups[index];
             let kind = g.agreement.kind(reference);
             g.terms.id.0 == reply.group && kind == Some(ReferenceKind::Witness)
         });
@@ -204,7 +209,7 @@ impl Redundancy {
             return;
         };
         self.out.count(Counter::WitnessReplies);
-        for index in 0..self.groups.len() {
+        for index in self.groups.indices() {
             if self.groups[index].agreement.kind(reference) == Some(ReferenceKind::Ping) {
                 self.with_group(index, now, |group, s, out| {
                     group.hear_echo(reference, sent, s, out);
@@ -268,24 +273,24 @@ impl Redundancy {
     /// The tag of state transfer with a partner: changes with each restart of either node, `None`
     /// until both know each other.
     pub fn transfer_tag(&self, peer: PeerId) -> Option<u32> {
-        self.partners.get(usize::from(peer.0))?.transfer_tag()
+        self.partners.get(peer)?.transfer_tag()
     }
 
     /// Smoothed round trip of heartbeats, without the time that the partner held them.
     pub fn round_trip(&self, peer: PeerId, link: LinkId) -> Option<Duration> {
-        self.partners.get(usize::from(peer.0))?.round_trip(link)
+        self.partners.get(peer)?.round_trip(link)
     }
 
     /// Where no link to a partner is up: one on which it answers too late, and after how long.
     pub fn late_link(&self, peer: PeerId) -> Option<(LinkId, Duration)> {
-        let partner = self.partners.get(usize::from(peer.0))?;
+        let partner = self.partners.get(peer)?;
         partner.late(&self.setup.timing, self.now)
     }
 
     /// When a partner that is not reachable was there last, as far as its heartbeats tell; `None` of one that is
     /// reachable, or never was. What comes from it later may have been sent then.
     pub fn last_there(&self, peer: PeerId) -> Option<Instant> {
-        self.partners.get(usize::from(peer.0))?.last_there()
+        self.partners.get(peer)?.last_there()
     }
 
     /// The times that this node was set up with.

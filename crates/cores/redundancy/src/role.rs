@@ -10,7 +10,7 @@ use crate::role::agreement::Agreement;
 use crate::role::newest::Newest;
 use crate::role::state::{Lasting, RoleState};
 use crate::setup::{GroupSetup, Timing};
-use bumpless_base::{Counter, Duration, Epoch, Instant, Permit};
+use bumpless_base::{Candidate, Counter, Duration, Epoch, Instant, PeerId, Permit};
 use bumpless_wire::{GroupEntry, Role};
 
 pub(crate) mod agreement;
@@ -71,10 +71,9 @@ pub(crate) struct Counterpart {
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Terms {
     pub(crate) id: GroupId,
-    /// Position of the partner in the table of partners.
-    pub(crate) peer: usize,
-    /// 0 for the preferred candidate, 1 for the other.
-    pub(crate) index: u8,
+    pub(crate) peer: PeerId,
+    /// Which of the two candidates this node is.
+    pub(crate) index: Candidate,
     /// For how long after the last output a node may go on from the newest state.
     pub(crate) hot_restart: Duration,
     /// This node stops, rather than begin anew, when its state has become too old to go on from.
@@ -104,8 +103,8 @@ pub(crate) struct RoleMachine {
 impl RoleMachine {
     pub(crate) fn new(
         setup: &GroupSetup,
-        peer: usize,
-        index: u8,
+        peer: PeerId,
+        index: Candidate,
         agreement: Agreement,
         (timing, now): (&Timing, Instant),
     ) -> Self {

@@ -1,25 +1,23 @@
 //! How the hub finds whom something concerns, and what follows from any change.
 
 use crate::event::{Event, Outbox};
-use crate::id::{GroupId, ReferenceId};
+use crate::id::{GroupId, GroupPlace, ReferenceId};
 use crate::partner::{Partner, conflict_hold};
 use crate::redundancy::Redundancy;
 use crate::role::status::LinksView;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Setup;
 use bumpless_base::random::mix64;
-use bumpless_base::{Counter, Duration, Instant};
+use bumpless_base::{Counter, Duration, Instant, PeerId};
 use bumpless_wire::Heartbeat;
 
 impl Redundancy {
-    pub(crate) fn route_entries(&mut self, at: usize, heartbeat: &Heartbeat<'_>, now: Instant) {
+    pub(crate) fn route_entries(&mut self, at: PeerId, heartbeat: &Heartbeat<'_>, now: Instant) {
         let lease_echo = heartbeat.lease_echo;
         for entry in heartbeat.groups() {
             let group = GroupId(entry.group);
-            let shared = self
-                .groups
-                .iter()
-                .position(|g| g.terms.id == group && g.terms.peer == at);
+            let shared = self.index_of(group);
+            let shared = shared.filter(|&index| self.groups[index].terms.peer == at);
             match shared {
                 Some(index) => self.with_group(index, now, |group, s, out| {
                     group.hear_partner(entry, lease_echo, s, out);
@@ -70,11 +68,12 @@ impl Redundancy {
         }
     }
 
-    pub(crate) fn index_of(&self, group: GroupId) -> Option<usize> {
-        self.groups.iter().position(|g| g.terms.id == group)
+    pub(crate) fn index_of(&self, group: GroupId) -> Option<GroupPlace> {
+        let mut groups = self.groups.indices();
+        groups.find(|&index| self.groups[index].terms.id == group)
     }
 
-    pub(crate) fn links_view(&self, peer: usize) -> LinksView {
+    pub(crate) fn links_view(&self, peer: PeerId) -> LinksView {
         let partner = &self.partners[peer];
         let all = partner.links();
         LinksView {
@@ -84,7 +83,7 @@ impl Redundancy {
         }
     }
 
-    pub(crate) fn surroundings(&self, peer: usize, now: Instant) -> Surroundings<'_> {
+    pub(crate) fn surroundings(&self, peer: PeerId, now: Instant) -> Surroundings<'_> {
         surroundings(
             &self.setup,
             &self.partners[peer],
@@ -95,7 +94,7 @@ impl Redundancy {
 
     pub(crate) fn with_group(
         &mut self,
-        index: usize,
+        index: GroupPlace,
         now: Instant,
         act: impl FnOnce(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
     ) {
@@ -107,11 +106,11 @@ impl Redundancy {
 
     pub(crate) fn each_group(
         &mut self,
-        peer: Option<usize>,
+        peer: Option<PeerId>,
         now: Instant,
         mut act: impl FnMut(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
     ) {
-        for index in 0..self.groups.len() {
+        for index in self.groups.indices() {
             if peer.is_none_or(|peer| self.groups[index].terms.peer == peer) {
                 self.with_group(index, now, &mut act);
             }
@@ -121,7 +120,7 @@ impl Redundancy {
     /// Each group says how redundant it is. At least once in each heartbeat, since it follows from much that says
     /// nothing when it changes.
     pub(crate) fn watch(&mut self, now: Instant) {
-        for index in 0..self.groups.len() {
+        for index in self.groups.indices() {
             let links = self.links_view(self.groups[index].terms.peer);
             self.with_group(index, now, |group, s, out| group.watch(links, s, out));
         }
@@ -129,7 +128,7 @@ impl Redundancy {
 
     /// After anything that may have changed a group: what is urgent goes out with the next round,
     /// and rounds that are due are opened. Returns whether one was.
-    pub(crate) fn after(&mut self, peer: Option<usize>, now: Instant) -> bool {
+    pub(crate) fn after(&mut self, peer: Option<PeerId>, now: Instant) -> bool {
         self.notice_stall(now);
         let conflict = |partner: &Partner| partner.conflict().is_some();
         if self.partners.iter().any(conflict) || self.duplicate_until.is_some() {
@@ -145,7 +144,7 @@ impl Redundancy {
 
     fn open_rounds(&mut self, now: Instant) -> bool {
         let mut any = false;
-        for at in 0..self.partners.len() {
+        for at in self.partners.indices() {
             if now >= self.partners[at].next_round(&self.setup.timing) {
                 self.open_round(at, now);
                 any = true;
@@ -156,7 +155,7 @@ impl Redundancy {
 
     // Apart, so that what it needs is not made ready where no round is due: after most messages.
     #[inline(never)]
-    fn open_round(&mut self, at: usize, now: Instant) {
+    fn open_round(&mut self, at: PeerId, now: Instant) {
         let duplicate = self.duplicate_until.is_some();
         let partner = &mut self.partners[at];
         if partner.is_round_regular(now) {

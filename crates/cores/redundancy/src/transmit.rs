@@ -1,6 +1,6 @@
 //! What a node sends: heartbeats, requests to witnesses, echo requests.
 
-use crate::id::ReferenceId;
+use crate::id::{GroupPlace, ReferenceId};
 use crate::outgoing::Outgoing;
 use crate::redundancy::Redundancy;
 use crate::setup::ReferenceKind;
@@ -27,7 +27,7 @@ impl Redundancy {
     }
 
     fn poll_request(&mut self, now: Instant, out: &mut [u8; MAX_MESSAGE_LEN]) -> Option<Outgoing> {
-        for index in 0..self.groups.len() {
+        for index in self.groups.indices() {
             let members = self.groups[index].agreement.members();
             let due = members.iter().find(|&&(reference, kind)| {
                 let lease = self.groups[index].agreement.lease(reference);
@@ -45,7 +45,7 @@ impl Redundancy {
     #[inline(never)]
     fn write_request(
         &mut self,
-        index: usize,
+        index: GroupPlace,
         reference: ReferenceId,
         now: Instant,
         out: &mut [u8; MAX_MESSAGE_LEN],

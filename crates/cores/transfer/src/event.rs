@@ -1,5 +1,6 @@
 //! What the cores tell their driver.
 
+use crate::place::ChannelPlace;
 use bumpless_base::{Duration, Instant};
 
 /// Why a state was given up.
@@ -21,8 +22,8 @@ pub enum FailureCause {
 pub enum SenderEvent {
     /// The peer holds the whole state, and said so before the deadline.
     Safe {
-        /// Position among the sender's channels.
-        channel: usize,
+        /// The channel's place in the sender.
+        channel: ChannelPlace,
         /// As given at publication.
         ticket: u64,
         /// Transfer cycle in which it went.
@@ -32,8 +33,8 @@ pub enum SenderEvent {
     },
     /// The state was given up; the peer may or may not have it.
     Failed {
-        /// Position among the sender's channels.
-        channel: usize,
+        /// The channel's place in the sender.
+        channel: ChannelPlace,
         /// As given at publication.
         ticket: u64,
         /// Why.
@@ -41,8 +42,8 @@ pub enum SenderEvent {
     },
     /// A later state of the channel took its place before its first packet was sent.
     Superseded {
-        /// Position among the sender's channels.
-        channel: usize,
+        /// The channel's place in the sender.
+        channel: ChannelPlace,
         /// As given at publication.
         ticket: u64,
     },
@@ -53,8 +54,8 @@ pub enum SenderEvent {
 pub enum ReceiverEvent {
     /// A whole state can be read.
     Updated {
-        /// Position among the receiver's channels.
-        channel: usize,
+        /// The channel's place in the receiver.
+        channel: ChannelPlace,
         /// Its transfer cycle.
         cycle: u32,
         /// It must not be used after this.
@@ -62,7 +63,7 @@ pub enum ReceiverEvent {
     },
     /// No state became whole within the stated time; told once until the next update.
     Overdue {
-        /// Position among the receiver's channels.
-        channel: usize,
+        /// The channel's place in the receiver.
+        channel: ChannelPlace,
     },
 }

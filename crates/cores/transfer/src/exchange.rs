@@ -1,5 +1,6 @@
 //! Why a channel was not let into a place.
 
+use crate::place::ChannelPlace;
 use bumpless_base::{ChannelId, PeerId};
 use core::fmt;
 
@@ -9,16 +10,16 @@ pub enum ExchangeError {
     /// There is no such place.
     NoSuchPlace {
         /// The place, counted from 0.
-        place: usize,
+        place: ChannelPlace,
         /// How many there are.
         places: usize,
     },
     /// The channel was prepared for another place, to which its application's end belongs.
     OtherPlace {
         /// Where it was to go.
-        place: usize,
+        place: ChannelPlace,
         /// For which it was prepared.
-        prepared_for: usize,
+        prepared_for: ChannelPlace,
     },
     /// It was prepared by the factory of another sender or receiver.
     OtherFactory,
@@ -29,7 +30,7 @@ pub enum ExchangeError {
         /// The identity.
         id: ChannelId,
         /// The place of the channel that has it.
-        place: usize,
+        place: ChannelPlace,
     },
     /// The peer has as many channels as it can have.
     PeerFull {

@@ -21,6 +21,7 @@ extern crate std;
 mod event;
 mod exchange;
 mod handover;
+mod place;
 mod receiver;
 mod round_trip;
 mod sender;
@@ -31,6 +32,7 @@ pub use bumpless_base::{Distribution, Pieces, Revision, Unsent};
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
 pub use exchange::{ExchangeError, Refused};
 pub use handover::{BUFFERS_PER_SIDE, Published, Publisher, StateView, Subscriber};
+pub use place::ChannelPlace;
 pub use receiver::{AckTransmit, Receiver, ReceiverFactory, ReceiverReplacement};
 pub use sender::{Sender, SenderFactory, SenderReplacement, Transmit};
 pub use setup::{

@@ -1,5 +1,6 @@
 //! What a node states once, before its first transfer, and what can be wrong with it.
 
+use crate::place::ChannelPlace;
 use alloc::vec::Vec;
 use bumpless_base::{ChannelId, Distribution, Duration, LinkSet, MAX_LINKS, PeerId, Unsent};
 use bumpless_wire::{WireVersion, max_state_size, packet_count, piece};
@@ -104,37 +105,37 @@ pub enum SetupError {
     },
     /// A channel names a peer that is not there.
     UnknownPeer {
-        /// Position among the channels.
-        channel: usize,
+        /// Its place.
+        channel: ChannelPlace,
     },
     /// A channel names no link, or one that is not there.
     WrongLinks {
-        /// Position among the channels.
-        channel: usize,
+        /// Its place.
+        channel: ChannelPlace,
     },
     /// Two channels with one peer have the same identity.
     DuplicateId {
-        /// Position of the second among the channels.
-        channel: usize,
+        /// The place of the second.
+        channel: ChannelPlace,
     },
     /// The wire version cannot carry states of the channel's largest size.
     TooLarge {
-        /// Position among the channels.
-        channel: usize,
+        /// Its place.
+        channel: ChannelPlace,
         /// The largest that it can carry, bytes.
         limit: u32,
     },
     /// A channel's deadline or expiry is too short to be met or to be put on the wire.
     TooShort {
-        /// Position among the channels.
-        channel: usize,
+        /// Its place.
+        channel: ChannelPlace,
         /// The shortest expiry that the wire version can carry.
         least: Duration,
     },
     /// A channel is prepared for a place that is not there.
     NoSuchPlace {
         /// The place, counted from 0.
-        channel: usize,
+        channel: ChannelPlace,
         /// How many there are.
         places: usize,
     },
@@ -253,9 +254,9 @@ impl Common {
     }
 }
 
-/// Checks a channel by itself, which is at position or place `channel`; returns its peer.
+/// Checks a channel by itself, which is at the place `channel`; returns its peer.
 pub(crate) fn check_channel(
-    channel: usize,
+    channel: ChannelPlace,
     common: &Common,
     links: LinkSet,
 ) -> Result<PeerId, SetupError> {
@@ -281,9 +282,9 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Those of the channel at position or place `channel`.
+    /// Those of the channel at the place `channel`.
     pub fn check(
-        channel: usize,
+        channel: ChannelPlace,
         version: WireVersion,
         deadline: Duration,
         expiry: Duration,
@@ -302,7 +303,7 @@ impl Times {
     /// Others, of the same channel.
     pub fn change(
         &mut self,
-        channel: usize,
+        channel: ChannelPlace,
         deadline: Duration,
         expiry: Duration,
     ) -> Result<(), SetupError> {
@@ -311,14 +312,17 @@ impl Times {
     }
 }
 
-/// Checks channels and gives, for each peer, its channels as (identity, index), by identity.
+/// A peer's channels by identity, each with its place.
+pub(crate) type ChannelTable = Vec<(ChannelId, ChannelPlace)>;
+
+/// Checks channels and gives each peer's.
 pub(crate) fn channel_tables(
     peers: usize,
     links: LinkSet,
     channels: impl Iterator<Item = Common>,
-) -> Result<Vec<Vec<(ChannelId, usize)>>, SetupError> {
-    let mut tables: Vec<Vec<(ChannelId, usize)>> = (0..peers).map(|_| Vec::new()).collect();
-    for (channel, common) in channels.enumerate() {
+) -> Result<Vec<ChannelTable>, SetupError> {
+    let mut tables: Vec<ChannelTable> = (0..peers).map(|_| Vec::new()).collect();
+    for (channel, common) in (0..).map(ChannelPlace).zip(channels) {
         let peer = check_channel(channel, &common, links)?;
         let table = &mut tables[usize::from(peer.0)];
         match table.binary_search_by_key(&common.id, |&(id, _)| id) {
@@ -330,7 +334,7 @@ pub(crate) fn channel_tables(
 }
 
 /// The channel with identity `id` in a peer's table.
-pub(crate) fn find(table: &[(ChannelId, usize)], id: ChannelId) -> Option<usize> {
+pub(crate) fn find(table: &[(ChannelId, ChannelPlace)], id: ChannelId) -> Option<ChannelPlace> {
     table
         .binary_search_by_key(&id, |&(id, _)| id)
         .ok()

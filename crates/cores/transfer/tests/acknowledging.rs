@@ -198,7 +198,7 @@ fn any_number_of_states_may_come_before_notices_are_collected() {
     let mut newest = Vec::new();
     while let Some(event) = receiver.poll_event() {
         if let ReceiverEvent::Updated { channel, cycle, .. } = event {
-            newest.push((channel, cycle));
+            newest.push((channel.0, cycle));
         }
     }
     assert_eq!(newest, [(0, 1000), (1, 1000)]);

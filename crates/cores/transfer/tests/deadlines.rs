@@ -217,7 +217,7 @@ fn nothing_is_sent_or_read_after_its_expiry() {
         // The transit time is all that the receiver cannot know.
         assert!(expires <= published + ms(20) + us(60));
         assert!(expires + unit + us(550) >= published + ms(20));
-        assert_eq!(world.receiver.fresh_until(0), Some(expires));
+        assert_eq!(world.receiver.fresh_until(ChannelPlace(0)), Some(expires));
         world.run_until(expires.before(Duration::from_nanos(1)));
         assert!(world.read(0).is_some());
         world.run(Duration::from_nanos(1));
@@ -252,7 +252,10 @@ fn the_shortest_expiry_of_a_cycle_counts_whichever_packet_brings_it() {
         for (sequence, stamp) in (0..).zip(stamps) {
             take(&mut world, sequence, ms(stamp));
         }
-        assert_eq!(world.receiver.fresh_until(0), Some(world.now + ms(5)));
+        assert_eq!(
+            world.receiver.fresh_until(ChannelPlace(0)),
+            Some(world.now + ms(5))
+        );
     }
 }
 
@@ -296,7 +299,12 @@ fn a_missing_update_is_reported_once_until_the_next() {
         world.run(ms(100));
         let [
             (came, ReceiverEvent::Updated { .. }),
-            (late, ReceiverEvent::Overdue { channel: 0 }),
+            (
+                late,
+                ReceiverEvent::Overdue {
+                    channel: ChannelPlace(0),
+                },
+            ),
         ] = world.received[..]
         else {
             panic!("{:?}", world.received);

@@ -10,10 +10,14 @@ use world::*;
 /// Puts a channel in a place of the receiver and gives its subscriber.
 fn receive(world: &mut World, place: usize, plan: ChannelPlan, number: usize) -> Subscriber {
     let setup = plan.receiver(id(number));
-    let (replacement, subscriber) = world.receiver.factory().prepare(place, &setup).unwrap();
+    let (replacement, subscriber) = world
+        .receiver
+        .factory()
+        .prepare(ChannelPlace(place), &setup)
+        .unwrap();
     world
         .receiver
-        .exchange(place, replacement, world.now)
+        .exchange(ChannelPlace(place), replacement, world.now)
         .unwrap();
     subscriber
 }
@@ -21,10 +25,14 @@ fn receive(world: &mut World, place: usize, plan: ChannelPlan, number: usize) ->
 /// Puts a channel in a place of the sender and gives its publisher.
 fn send(world: &mut World, place: usize, plan: ChannelPlan, number: usize) -> Publisher {
     let setup = plan.sender(id(number));
-    let (replacement, publisher) = world.sender.factory().prepare(place, &setup).unwrap();
+    let (replacement, publisher) = world
+        .sender
+        .factory()
+        .prepare(ChannelPlace(place), &setup)
+        .unwrap();
     world
         .sender
-        .exchange(place, replacement, world.now)
+        .exchange(ChannelPlace(place), replacement, world.now)
         .unwrap();
     publisher
 }
@@ -39,7 +47,7 @@ fn publish(publisher: &mut Publisher, world: &World, bytes: &[u8]) -> u64 {
 
 fn failed(ticket: u64) -> SenderEvent {
     SenderEvent::Failed {
-        channel: 1,
+        channel: ChannelPlace(1),
         ticket,
         cause: FailureCause::Withdrawn,
     }
@@ -55,10 +63,10 @@ fn a_vacant_place_sends_nothing_and_wants_nothing() {
     world.run(ms(10));
     assert_eq!(world.sender.poll_timeout(), None);
     assert_eq!(world.receiver.poll_timeout(), None);
-    assert_eq!(world.sender.last_cycle(0), None);
-    world.sender.set_last_cycle(0, 7);
-    world.receiver.set_expect_within(0, ms(1));
-    assert_eq!(world.receiver.fresh_until(0), None);
+    assert_eq!(world.sender.last_cycle(ChannelPlace(0)), None);
+    world.sender.set_last_cycle(ChannelPlace(0), 7);
+    world.receiver.set_expect_within(ChannelPlace(0), ms(1));
+    assert_eq!(world.receiver.fresh_until(ChannelPlace(0)), None);
     world.run(ms(10));
     assert!(world.sent.is_empty() && world.acks == 0 && world.received.is_empty());
 }
@@ -84,11 +92,16 @@ fn what_was_published_before_the_channel_was_in_its_place_is_sent_then() {
     let setup = two_links();
     let mut subscriber = receive(&mut world, 1, setup, 5);
     let factory = world.sender.factory();
-    let (replacement, mut publisher) = factory.prepare(1, &setup.sender(id(5))).unwrap();
+    let (replacement, mut publisher) = factory
+        .prepare(ChannelPlace(1), &setup.sender(id(5)))
+        .unwrap();
     publish(&mut publisher, &world, &state(1, ROOMY_SIZE));
     world.run(ms(1));
     assert!(world.sent.is_empty());
-    world.sender.exchange(1, replacement, world.now).unwrap();
+    world
+        .sender
+        .exchange(ChannelPlace(1), replacement, world.now)
+        .unwrap();
     world.run(ms(1));
     assert_eq!(
         subscriber.read(world.now).unwrap().data(),
@@ -105,7 +118,10 @@ fn the_open_transfer_and_the_state_behind_it_fail_as_withdrawn() {
     assert!(world.sender.in_flight(PEER) > 0);
     let second = publish(&mut publisher, &world, &state(2, ROOMY_SIZE));
     let vacant = world.sender.factory().vacant();
-    let left = world.sender.exchange(1, vacant, world.now).unwrap();
+    let left = world
+        .sender
+        .exchange(ChannelPlace(1), vacant, world.now)
+        .unwrap();
     assert_eq!(left.channel(), Some(&two_links().sender(id(5))));
     assert_eq!(world.sender.in_flight(PEER), 0);
     assert_eq!(world.sender.poll_timeout(), None);
@@ -134,10 +150,16 @@ fn a_channel_that_comes_back_inherits_no_deadline_from_before() {
         800
     });
     let vacant = world.sender.factory().vacant();
-    let left = world.sender.exchange(1, vacant, world.now).unwrap();
+    let left = world
+        .sender
+        .exchange(ChannelPlace(1), vacant, world.now)
+        .unwrap();
     world.run(ms(200));
     let _subscriber = receive(&mut world, 1, two_links(), 5);
-    world.sender.exchange(1, left, world.now).unwrap();
+    world
+        .sender
+        .exchange(ChannelPlace(1), left, world.now)
+        .unwrap();
     publish(&mut publisher, &world, &state(4, 800));
     world.run(ms(1));
     assert_eq!(world.sent_count(Counter::StatesSafe), 1);
@@ -176,7 +198,7 @@ fn cycles_of_an_identity_go_on_whichever_place_it_comes_back_to() {
             publish(&mut publisher, &world, &state(cycle, ROOMY_SIZE));
             world.run(ms(2));
         }
-        assert_eq!(world.sender.last_cycle(1), Some(3));
+        assert_eq!(world.sender.last_cycle(ChannelPlace(1)), Some(3));
         let _other = send(&mut world, 1, two_links(), 6);
         let mut publisher = send(&mut world, 2, two_links(), 5);
         publish(&mut publisher, &world, &state(7, ROOMY_SIZE));
@@ -210,7 +232,7 @@ fn who_succeeds_a_channel_of_the_same_identity_takes_newer_cycles_only() {
     assert_eq!(old.read(world.now).unwrap().data(), &*state(1, 800));
     // Another session: any number is the first.
     world.set_session(Some(TAG + 1));
-    world.sender.set_last_cycle(1, 0);
+    world.sender.set_last_cycle(ChannelPlace(1), 0);
     publish(&mut publisher, &world, &state(3, 800));
     world.run(ms(2));
     assert_eq!(subscriber.read(world.now).unwrap().data(), &*state(3, 800));
@@ -229,10 +251,16 @@ fn a_channel_that_comes_back_takes_only_newer_cycles_of_its_session() {
         let first = world.sent[0];
         assert_eq!(first.header.cycle, 1);
         let vacant = world.receiver.factory().vacant();
-        let left = world.receiver.exchange(1, vacant, world.now).unwrap();
+        let left = world
+            .receiver
+            .exchange(ChannelPlace(1), vacant, world.now)
+            .unwrap();
         assert_eq!(left.channel().map(|c| c.id), Some(id(5)));
         world.set_session(Some(tag));
-        world.receiver.exchange(1, left, world.now).unwrap();
+        world
+            .receiver
+            .exchange(ChannelPlace(1), left, world.now)
+            .unwrap();
         let mut packet = first;
         packet.header.tag = tag;
         world.inject(0, &datagram(&packet, &state(1, 800)), true);
@@ -281,7 +309,7 @@ fn what_the_old_channel_owed_and_had_to_tell_is_not_asked_of_the_new_one() {
     let mut subscriber = receive(&mut world, 1, two_links(), 5);
     assert_eq!(world.receiver.poll_event(), None);
     assert_eq!(world.receiver.poll_timeout(), None);
-    assert_eq!(world.receiver.fresh_until(1), None);
+    assert_eq!(world.receiver.fresh_until(ChannelPlace(1)), None);
     assert_eq!(pending(&mut world), 0);
     assert!(subscriber.read(world.now).is_none());
     assert_eq!(world.received_count(Counter::StatesAbandoned), 1);
@@ -304,7 +332,12 @@ fn a_channel_that_only_the_sender_has_blocks_others_until_its_deadline() {
     world.run(us(300));
     assert_eq!(world.sender.in_flight(PEER), 8);
     let vacant = world.sender.factory().vacant();
-    drop(world.sender.exchange(1, vacant, world.now).unwrap());
+    drop(
+        world
+            .sender
+            .exchange(ChannelPlace(1), vacant, world.now)
+            .unwrap(),
+    );
     let took = world.transfer(&state(4, ROOMY_SIZE)).unwrap();
     assert!(took < ms(2), "{took}");
     assert!(world.received_count(Counter::DiscardUnknownChannel) > 0);
@@ -333,7 +366,10 @@ fn a_publishers_times_hold_for_what_it_publishes_from_then_on() {
     assert_eq!(at, [ms(5), ms(25)]);
     assert_eq!((first, second), (0, 1));
     let least = us(1);
-    let refused = SetupError::TooShort { channel: 1, least };
+    let refused = SetupError::TooShort {
+        channel: ChannelPlace(1),
+        least,
+    };
     assert_eq!(publisher.set_times(Duration::ZERO, ms(1)), Err(refused));
     assert_eq!(publisher.set_times(ms(1), Duration::ZERO), Err(refused));
     publish(&mut publisher, &world, &state(3, 800));
@@ -352,7 +388,9 @@ fn a_channel_is_overdue_by_the_time_that_was_set_last() {
         world.received.clear();
         for &(wait, expect_within) in set {
             world.run(ms(wait));
-            world.receiver.set_expect_within(0, expect_within);
+            world
+                .receiver
+                .set_expect_within(ChannelPlace(0), expect_within);
         }
         world.run(ms(60));
         let told: Vec<_> = world

@@ -147,7 +147,7 @@ impl Stage {
             None => (factory.vacant(), None),
             Some(identity) => {
                 let setup = self.plans[place].sender(id(identity));
-                let (replacement, handle) = factory.prepare(place, &setup).unwrap();
+                let (replacement, handle) = factory.prepare(ChannelPlace(place), &setup).unwrap();
                 (replacement, Some(End { identity, handle }))
             }
         };
@@ -161,7 +161,7 @@ impl Stage {
         end: Option<End<Publisher>>,
     ) -> bool {
         let (now, sender) = (self.world.now, &mut self.world.sender);
-        let Ok(left) = sender.exchange(place, replacement, now) else {
+        let Ok(left) = sender.exchange(ChannelPlace(place), replacement, now) else {
             return false;
         };
         let before = match end {
@@ -178,12 +178,15 @@ impl Stage {
             None => (factory.vacant(), None),
             Some(identity) => {
                 let setup = self.plans[place].receiver(id(identity));
-                let (replacement, handle) = factory.prepare(place, &setup).unwrap();
+                let (replacement, handle) = factory.prepare(ChannelPlace(place), &setup).unwrap();
                 (replacement, Some(End { identity, handle }))
             }
         };
         let (now, receiver) = (self.world.now, &mut self.world.receiver);
-        if receiver.exchange(place, replacement, now).is_err() {
+        if receiver
+            .exchange(ChannelPlace(place), replacement, now)
+            .is_err()
+        {
             return false;
         }
         let before = match end {
@@ -206,7 +209,7 @@ impl Stage {
         publish(&mut self.gone[at].0, &mut self.published, self.world.now);
         if self.random.chance(0.5) {
             let (end, replacement) = self.gone.swap_remove(at);
-            self.put_sender(end.handle.channel(), replacement, Some(end));
+            self.put_sender(end.handle.channel().0, replacement, Some(end));
         }
         self.gone.truncate(8);
     }
@@ -215,7 +218,7 @@ impl Stage {
     fn check_staying(&self) {
         for (at, event) in &self.world.events {
             if let SenderEvent::Failed { channel, .. } = event {
-                assert!(!STAYING.contains(channel), "{at:?} {event:?}");
+                assert!(!STAYING.contains(&channel.0), "{at:?} {event:?}");
             }
         }
     }
@@ -365,9 +368,9 @@ fn at_rest(seed: u64, exchanging: bool) -> Seen {
             cycle,
             took,
             ..
-        } => (at, channel, Some((cycle, took))),
+        } => (at, channel.0, Some((cycle, took))),
         SenderEvent::Failed { channel, .. } | SenderEvent::Superseded { channel, .. } => {
-            (at, channel, None)
+            (at, channel.0, None)
         }
     });
     (stage.world.sent, told.collect(), stage.world.received)

@@ -137,7 +137,7 @@ proptest! {
         }
         for channel in 0..CHANNELS {
             let missed = world.events.iter().rev().take(6).any(|(_, event)| matches!(
-                event, SenderEvent::Failed { channel: c, .. } if *c == channel
+                event, SenderEvent::Failed { channel: c, .. } if *c == ChannelPlace(channel)
             ));
             let last = published[channel].len() as u64 - 1;
             prop_assert!(newest[channel] == last || missed, "channel {channel}");

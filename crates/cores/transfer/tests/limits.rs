@@ -92,15 +92,25 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
     };
     let limit = 65_536_000;
     let refused = error(&[peer], &[channel, larger]);
-    assert_eq!(refused, SetupError::TooLarge { channel: 1, limit });
+    assert_eq!(
+        refused,
+        SetupError::TooLarge {
+            channel: ChannelPlace(1),
+            limit
+        }
+    );
     assert!(refused.to_string().contains("65536000 bytes"));
     assert_eq!(
         error(&[peer], &[channel, channel]),
-        SetupError::DuplicateId { channel: 1 }
+        SetupError::DuplicateId {
+            channel: ChannelPlace(1)
+        }
     );
     assert_eq!(
         error(&[], &[channel]),
-        SetupError::UnknownPeer { channel: 0 }
+        SetupError::UnknownPeer {
+            channel: ChannelPlace(0)
+        }
     );
     let elsewhere = SenderChannel {
         links: LinkSet::first(2),
@@ -108,7 +118,9 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
     };
     assert_eq!(
         error(&[peer], &[elsewhere]),
-        SetupError::WrongLinks { channel: 0 }
+        SetupError::WrongLinks {
+            channel: ChannelPlace(0)
+        }
     );
     let nowhere = SenderChannel {
         links: LinkSet::EMPTY,
@@ -116,7 +128,9 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
     };
     assert_eq!(
         error(&[peer], &[nowhere]),
-        SetupError::WrongLinks { channel: 0 }
+        SetupError::WrongLinks {
+            channel: ChannelPlace(0)
+        }
     );
     let least = ms(1);
     let brief = SenderChannel {
@@ -125,7 +139,10 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
     };
     assert_eq!(
         error(&[peer], &[brief]),
-        SetupError::TooShort { channel: 0, least }
+        SetupError::TooShort {
+            channel: ChannelPlace(0),
+            least
+        }
     );
     let empty = SenderPeer {
         payload_size: 0,
@@ -194,7 +211,7 @@ fn what_cannot_be_in_time_at_a_lower_bandwidth_is_said_at_once() {
 fn transfer_cycles_wrap_around_in_both_versions() {
     for (version, last) in [(WireVersion::V1, 65_530), (WireVersion::V2, u32::MAX - 5)] {
         let mut world = Plan::links(2).with(|p| p.version = version).build();
-        world.sender.set_last_cycle(0, last);
+        world.sender.set_last_cycle(ChannelPlace(0), last);
         for i in 0..20u32 {
             world.transfer(&state(i.into(), 5000)).unwrap();
             let (cycle, bytes) = world.read(0).unwrap();
@@ -277,7 +294,7 @@ fn the_earliest_deadline_goes_first_even_into_a_running_transfer() {
         .events
         .iter()
         .map(|(_, event)| match event {
-            SenderEvent::Safe { channel, .. } => *channel,
+            SenderEvent::Safe { channel, .. } => channel.0,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -310,8 +327,11 @@ fn of_equal_deadlines_the_lowest_channel_number_goes_first() {
     let channels = [channel(5, 0), channel(4, 1), channel(2, 0), channel(3, 1)];
     let (mut sender, mut publishers) =
         Sender::with_room(&[link], &[peer; 2], &channels, 1).unwrap();
-    let (newcomer, publisher) = sender.factory().prepare(4, &channel(1, 0)).unwrap();
-    sender.exchange(4, newcomer, now).unwrap();
+    let (newcomer, publisher) = sender
+        .factory()
+        .prepare(ChannelPlace(4), &channel(1, 0))
+        .unwrap();
+    sender.exchange(ChannelPlace(4), newcomer, now).unwrap();
     publishers.push(publisher);
     for peer in 0..2 {
         sender.set_session(PeerId(peer), Some(TAG), now);
@@ -321,7 +341,7 @@ fn of_equal_deadlines_the_lowest_channel_number_goes_first() {
     }
     sender.handle_published(now);
     let packets = std::iter::from_fn(|| sender.poll_transmit(LinkId(0), now));
-    let places: Vec<usize> = packets.map(|packet| packet.channel).collect();
+    let places: Vec<usize> = packets.map(|packet| packet.channel.0).collect();
     assert_eq!(places, [4, 4, 2, 2, 3, 3, 1, 1, 0, 0]);
 }
 

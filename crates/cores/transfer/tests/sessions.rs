@@ -3,7 +3,7 @@
 mod world;
 
 use bumpless_base::{Counter, Random};
-use bumpless_transfer::{FailureCause, SenderEvent, Unsent};
+use bumpless_transfer::{ChannelPlace, FailureCause, SenderEvent, Unsent};
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, WireVersion, encode_ack};
 use world::*;
 
@@ -29,7 +29,7 @@ fn a_restart_does_not_black_hole_the_channel() {
     for version in [WireVersion::V1, WireVersion::V2] {
         for cycles in [1, 40_000] {
             let mut world = Plan::links(2).with(|p| p.version = version).build();
-            world.sender.set_last_cycle(0, cycles);
+            world.sender.set_last_cycle(ChannelPlace(0), cycles);
             for i in 0..3 {
                 world.transfer(&state(i, STATE)).unwrap();
             }

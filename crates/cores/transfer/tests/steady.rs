@@ -223,15 +223,21 @@ fn exchanging_allocates_and_frees_nothing() {
                 Some(ids) => {
                     // In descending order, which moves the whole of the peer's table.
                     let id = ids + ROOM - place;
-                    let (out, publisher) = to_send.prepare(at, &sending(id)).unwrap();
+                    let (out, publisher) = to_send.prepare(ChannelPlace(at), &sending(id)).unwrap();
                     publishers.push(publisher);
-                    (out, to_receive.prepare(at, &receiving(id)).unwrap().0)
+                    (
+                        out,
+                        to_receive
+                            .prepare(ChannelPlace(at), &receiving(id))
+                            .unwrap()
+                            .0,
+                    )
                 }
                 None => (to_send.vacant(), to_receive.vacant()),
             };
             let (before, n, _) = counted(|| {
-                let out = sender.exchange(at, out, now);
-                (out, receiver.exchange(at, into, now))
+                let out = sender.exchange(ChannelPlace(at), out, now);
+                (out, receiver.exchange(ChannelPlace(at), into, now))
             });
             assert_eq!(n, 0, "{ids:?}, place {place}");
             assert!(before.0.is_ok() && before.1.is_ok());

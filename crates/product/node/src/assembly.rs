@@ -230,8 +230,8 @@ fn start_applications(
     (ends, sinks): (Ends, Vec<EventSink>),
 ) -> Result<Running, RunError> {
     let mut running = Running::new(common);
-    let ends = ends.0.into_iter().zip(ends.1).zip(sinks).enumerate();
-    for (at, (ends, sink)) in ends {
+    let ends = ends.0.into_iter().zip(ends.1).zip(sinks);
+    for (at, (ends, sink)) in wiring.applications.indices().zip(ends) {
         let settings = &config.applications[wiring.applications[at]];
         running
             .start(at, (settings, false), parts.shared(at), ends, sink)

@@ -1,10 +1,15 @@
 //! What is in force on a node, for those who tell people of it.
 
+use std::iter;
+
+use bumpless_base::Table;
 use bumpless_config::Config;
 
 use crate::admission::Admission;
 use crate::build::MemberSlot;
 use crate::field_identity::FieldBoards;
+use crate::membership::ApplicationNumber;
+use crate::wiring::ROOM;
 
 /// The configuration in force, and which application has which number.
 pub struct Directory {
@@ -15,8 +20,8 @@ pub struct Directory {
     pub fingerprint: u64,
     /// What the plan says of it.
     pub admission: Admission,
-    /// By number of the application, its position in `config`.
-    pub applications: Vec<Option<usize>>,
+    /// The position of each application in `config`.
+    pub applications: Table<ApplicationNumber, Option<usize>>,
     /// What a change of the configuration is about, in words.
     pub change: Option<&'static str>,
     /// Applications that do not go on as the configuration says, a sentence each.
@@ -29,7 +34,10 @@ impl Directory {
     /// Of a node that starts with `config`.
     pub fn new(config: &Config, admission: Admission) -> Self {
         Self {
-            applications: (0..config.applications.len()).map(Some).collect(),
+            applications: (0..config.applications.len())
+                .map(Some)
+                .chain(iter::repeat_n(None, ROOM))
+                .collect(),
             config: config.clone(),
             fingerprint: config.fingerprint(),
             admission,
@@ -40,12 +48,11 @@ impl Directory {
     }
 
     /// The number of the application `name`.
-    pub fn number_of(&self, name: &str) -> Option<u16> {
+    pub fn number_of(&self, name: &str) -> Option<ApplicationNumber> {
         let mut applications = self.config.applications.iter();
         let position = applications.position(|application| application.name == name)?;
-        let mut numbers = self.applications.iter();
-        let number = numbers.position(|at| *at == Some(position))?;
-        u16::try_from(number).ok()
+        let mut numbers = self.applications.indices();
+        numbers.find(|&number| self.applications[number] == Some(position))
     }
 
     /// What weakens a node with this configuration, a sentence each.
@@ -55,13 +62,13 @@ impl Directory {
         permitted.chain(self.unmade.iter().cloned()).collect()
     }
 
-    /// Takes over what is in force, with who has which place; returns whether it is another configuration.
+    /// Takes over what is in force, with who is there; returns whether it is another configuration.
     pub fn follow(
         &mut self,
         (config, admission): (&Config, &Admission),
         slots: &[Option<MemberSlot>],
     ) -> bool {
-        if self.config == *config && self.applications.len() == slots.len() {
+        if self.config == *config {
             return false;
         }
         self.config = config.clone();
@@ -71,10 +78,77 @@ impl Directory {
             let mut applications = config.applications.iter();
             applications.position(|application| application.name == name)
         };
-        self.applications = slots
-            .iter()
-            .map(|slot| slot.as_ref().and_then(|slot| position(&slot.name)))
-            .collect();
+        self.applications.fill(None);
+        for slot in slots.iter().flatten() {
+            self.applications[slot.number] = position(&slot.name);
+        }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Parts;
+    use crate::change::Places;
+    use crate::wiring::Wiring;
+
+    /// Of a pool in which each node runs one of two applications, and one runs both.
+    const POOL: &str = r#"
+[pair]
+name = "pool"
+[[network]]
+name = "A"
+bandwidth_mbit = 1000
+[[node]]
+name = "left"
+addresses = { A = "10.0.1.1:4700" }
+[[node]]
+name = "right"
+addresses = { A = "10.0.1.2:4700" }
+[[node]]
+name = "spare"
+addresses = { A = "10.0.1.3:4700" }
+[[group]]
+name = "lefts"
+nodes = ["left", "spare"]
+without_reference = true
+[[group]]
+name = "rights"
+nodes = ["right", "spare"]
+without_reference = true
+[[application]]
+name = "one"
+group = "lefts"
+kind = "synthetic"
+channel = 1
+period_ms = 10
+size = "1 kB"
+[[application]]
+name = "other"
+group = "rights"
+kind = "synthetic"
+channel = 2
+period_ms = 10
+size = "1 kB"
+"#;
+
+    #[test]
+    fn a_node_of_a_pool_tells_of_an_application_what_the_application_has_told() {
+        let config = Config::parse(POOL, "test").expect("a sound configuration");
+        for name in ["left", "right", "spare"] {
+            let node = config.node(name).expect("it is configured");
+            let wiring = Wiring::new(&config, node);
+            let places = Places::new(&config, &Parts::new(&config, &wiring));
+            for before in [POOL, &POOL.replace("period_ms = 10", "period_ms = 20")] {
+                let before = Config::parse(before, "before").expect("a sound configuration");
+                let mut directory = Directory::new(&before, Admission::unplanned());
+                directory.follow((&config, &Admission::unplanned()), places.slots());
+                for place in wiring.applications.indices() {
+                    let name = &config.applications[wiring.applications[place]].name;
+                    assert_eq!(directory.number_of(name), Some(wiring.number(place)));
+                }
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use bumpless_base::Role;
 use bumpless_base::{Duration, Epoch, LinkId, PeerId};
 
+use crate::membership::ApplicationNumber;
 use crate::short_text::ShortText;
 
 /// State of a group's redundancy.
@@ -57,7 +58,7 @@ impl OutputOutcome {
     }
 }
 
-/// One event. Groups and applications are positions in the configuration.
+/// One event. Groups are positions in the configuration.
 #[derive(Clone, Copy, Debug, Hash)]
 pub enum NodeEvent {
     /// The data plane runs.
@@ -102,7 +103,7 @@ pub enum NodeEvent {
     /// with a cause if it was given up.
     Transfer {
         /// The application.
-        application: u16,
+        application: ApplicationNumber,
         /// Transfer cycle and time taken, if it is safe.
         completed: Option<(u32, Duration)>,
         /// Why, in words.
@@ -111,19 +112,19 @@ pub enum NodeEvent {
     /// A state came whole.
     Received {
         /// The application.
-        application: u16,
+        application: ApplicationNumber,
         /// The transfer cycle.
         cycle: u32,
     },
     /// A state that was expected did not come in time.
     Overdue {
         /// The application.
-        application: u16,
+        application: ApplicationNumber,
     },
     /// What became of a cycle's outputs.
     Output {
         /// The application.
-        application: u16,
+        application: ApplicationNumber,
         /// The epoch of the role.
         epoch: Epoch,
         /// The application's cycle.
@@ -136,7 +137,7 @@ pub enum NodeEvent {
     /// Cycles were skipped because one ran over them.
     Overrun {
         /// The application.
-        application: u16,
+        application: ApplicationNumber,
         /// How many.
         skipped: u64,
     },
@@ -157,7 +158,7 @@ pub enum NodeEvent {
         /// The group, if it concerns one.
         group: Option<u16>,
         /// The application, if it concerns one.
-        application: Option<u16>,
+        application: Option<ApplicationNumber>,
         /// Why, in words.
         cause: ShortText,
     },

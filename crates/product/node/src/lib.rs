@@ -26,6 +26,7 @@ pub mod key_file;
 pub mod key_service;
 pub mod log;
 pub mod management;
+pub mod membership;
 pub mod note;
 pub mod opening;
 mod operator;

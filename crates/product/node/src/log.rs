@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use bumpless_base::Instant;
+use bumpless_base::{Instant, TableIndex};
 use bumpless_mailbox::{Entrance, Recorder, Records, Ring};
 use bumpless_net_linux::Clock;
 
@@ -19,6 +19,7 @@ use self::line::weakness;
 pub use self::line::{Names, render, role_name};
 pub use self::output::{LogHealth, LogOutput, OutputState};
 use crate::event::NodeEvent;
+use crate::membership::ApplicationNumber;
 
 const RING_CAPACITY: usize = 4096;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -64,7 +65,7 @@ enum Message {
 /// An application that comes while the log is written.
 #[derive(Debug)]
 struct Newcomer {
-    application: u16,
+    application: ApplicationNumber,
     name: String,
     channel: u16,
     ring: Ring<(Instant, NodeEvent)>,
@@ -78,8 +79,8 @@ pub struct LogRegistry {
 }
 
 impl LogRegistry {
-    /// Has the log know the application number `application` by this name and channel; returns its way in.
-    pub fn register(&self, application: u16, name: &str, channel: u16) -> EventSink {
+    /// Has the log know `application` by this name and channel; returns its way in.
+    pub fn register(&self, application: ApplicationNumber, name: &str, channel: u16) -> EventSink {
         let (recorder, ring) = self.entrance.recorder(RING_CAPACITY);
         // The log ends last; should it have ended, nobody reads what is recorded.
         let _ = self.messages.send(Message::Newcomer(Newcomer {
@@ -142,7 +143,7 @@ impl EventLog {
     }
 
     fn admit(&mut self, newcomer: Newcomer) {
-        let at = usize::from(newcomer.application);
+        let at = newcomer.application.index();
         let known = &mut self.names.applications;
         known.resize(known.len().max(at + 1), Default::default());
         known[at] = (newcomer.name, newcomer.channel);

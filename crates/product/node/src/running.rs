@@ -13,7 +13,7 @@ use bumpless_base::{self as base, NodeId};
 use bumpless_config as config;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
-use bumpless_transfer::{Publisher, Subscriber};
+use bumpless_transfer::{ChannelPlace, Publisher, Subscriber};
 
 use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
@@ -77,7 +77,7 @@ fn not_here(settings: &config::Application) -> String {
 /// The application threads, by place.
 pub struct Running {
     common: Common,
-    threads: BTreeMap<usize, RunningApplication>,
+    threads: BTreeMap<ChannelPlace, RunningApplication>,
 }
 
 impl Running {
@@ -95,14 +95,14 @@ impl Running {
     /// What the system says.
     pub fn start(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         (settings, newcomer): (&config::Application, bool),
         shared: Shared,
         (publisher, subscriber): (Publisher, Subscriber),
         sink: EventSink,
     ) -> io::Result<()> {
         let Shared {
-            index,
+            application: number,
             gate,
             mailbox,
             board,
@@ -113,11 +113,10 @@ impl Running {
         let application = build_while(settings, self.common.priority, &wanted)?;
         let version = Version::of(settings, application.as_ref());
         let keeping = self.common.keeping.as_ref();
-        let keeper =
-            keeping.and_then(|keeping| keeping.keeper(index as u16, settings, version.saved()));
+        let keeper = keeping.and_then(|keeping| keeping.keeper(number, settings, version.saved()));
         let guard = self.common.guards.guard(settings)?;
         let thread = ApplicationThread {
-            index,
+            number,
             node: self.common.node,
             replication: ChannelReplication {
                 publisher,
@@ -158,7 +157,7 @@ impl Running {
     }
 
     /// Ends the application at `place` after its cycle.
-    pub fn stop(&mut self, place: usize) {
+    pub fn stop(&mut self, place: ChannelPlace) {
         if let Some(running) = self.threads.remove(&place) {
             running.end();
         }
@@ -169,7 +168,7 @@ impl Running {
     ///
     /// # Errors
     /// Why it cannot, in words.
-    pub fn judge(&self, place: usize, settings: &config::Application) -> Result<(), String> {
+    pub fn judge(&self, place: ChannelPlace, settings: &config::Application) -> Result<(), String> {
         let running = self.threads.get(&place);
         running.map_or(Ok(()), |running| running.judge(settings))
     }
@@ -178,7 +177,11 @@ impl Running {
     ///
     /// # Errors
     /// Why it does not, in words.
-    pub fn tune(&mut self, place: usize, settings: &config::Application) -> Result<(), String> {
+    pub fn tune(
+        &mut self,
+        place: ChannelPlace,
+        settings: &config::Application,
+    ) -> Result<(), String> {
         let Some(running) = self.threads.get(&place) else {
             return Err(not_here(settings));
         };
@@ -200,7 +203,7 @@ impl Running {
     /// Makes everything with which the application at `place` goes on with `settings`; its next version takes over `state` for trial.
     fn make(
         &self,
-        place: usize,
+        place: ChannelPlace,
         settings: &config::Application,
         state: Option<&[u8]>,
     ) -> Result<Made, String> {
@@ -230,7 +233,7 @@ impl Running {
     }
 
     /// The application at `place` has gone on with what was made for it.
-    fn follow(&mut self, place: usize, next: Version, opened: Opened) {
+    fn follow(&mut self, place: ChannelPlace, next: Version, opened: Opened) {
         if let Some(running) = self.threads.get_mut(&place) {
             running.version = next;
         }

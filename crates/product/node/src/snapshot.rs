@@ -1,7 +1,8 @@
 //! What the data plane shows of a node; it refreshes it in place, and status is rendered from a copy.
 
-use bumpless_base::Role;
-use bumpless_base::{Counters, Duration, Epoch, Instant};
+use std::iter;
+
+use bumpless_base::{Counters, Duration, Epoch, Instant, Role, Table};
 use bumpless_config::Config;
 use bumpless_net_linux::SendFailure;
 use bumpless_redundancy::Configurations;
@@ -9,6 +10,7 @@ use bumpless_redundancy::Configurations;
 use crate::counter_board::{ProgramNote, RetainedNote};
 use crate::event::Redundancy;
 use crate::log::Names;
+use crate::membership::ApplicationNumber;
 use crate::short_text::ShortText;
 use crate::wiring::ROOM;
 
@@ -120,8 +122,8 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Groups in configuration order.
     pub groups: Vec<GroupSnapshot>,
-    /// Applications by number.
-    pub applications: Vec<ApplicationSnapshot>,
+    /// The applications.
+    pub applications: Table<ApplicationNumber, ApplicationSnapshot>,
     /// The configuration in force and the one that is prepared.
     pub configurations: Configurations,
     /// Links, partner by partner.
@@ -141,7 +143,11 @@ impl Snapshot {
             session,
             counters: Counters::default(),
             groups: vec![GroupSnapshot::default(); config.groups.len()],
-            applications: vec![ApplicationSnapshot::default(); config.applications.len() + ROOM],
+            applications: iter::repeat_n(
+                ApplicationSnapshot::default(),
+                config.applications.len() + ROOM,
+            )
+            .collect(),
             configurations: Configurations::default(),
             links: vec![LinkSnapshot::default(); names.partners.len() * config.networks.len()],
             stalls: 0,

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
+use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId, Table};
 use bumpless_config::{Application, Config, ReceptionGuard, ReferenceKind};
-use bumpless_transfer as transfer;
+use bumpless_transfer::{self as transfer, ChannelPlace};
 
 use crate::log::Names;
+use crate::membership::{ApplicationNumber, GroupPlace};
 
 /// Assumed round trip until one is measured: a switched network's, with room for a busy partner.
 const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(1);
@@ -57,10 +58,9 @@ pub struct Wiring {
     /// The partners; the position is the [`PeerId`].
     pub partners: Vec<NodeId>,
     /// Positions of the groups of which this node is a candidate.
-    pub groups: Vec<usize>,
-    /// Positions of the applications that run here; the position in this list is the channel's in
-    /// both transfer cores.
-    pub applications: Vec<usize>,
+    pub groups: Table<GroupPlace, usize>,
+    /// Positions of the applications that run here, by their channels' places in both transfer cores.
+    pub applications: Table<ChannelPlace, usize>,
 }
 
 /// Applications that can come while a node of a pair runs, before as many have gone.
@@ -70,7 +70,7 @@ impl Wiring {
     /// What `node` has to do with `config`.
     pub fn new(config: &Config, node: NodeId) -> Self {
         let partners = config.partners(node);
-        let groups: Vec<usize> = (0..config.groups.len())
+        let groups: Table<_, _> = (0..config.groups.len())
             .filter(|&group| config.groups[group].candidates.contains(&node))
             .collect();
         let applications = (0..config.applications.len())
@@ -103,6 +103,17 @@ impl Wiring {
             groups,
             applications,
         }
+    }
+
+    /// The number of the application at `place`.
+    pub fn number(&self, place: ChannelPlace) -> ApplicationNumber {
+        ApplicationNumber(self.applications[place] as u16)
+    }
+
+    /// The place of the configuration's group `group` among those of this node.
+    pub fn group(&self, group: usize) -> Option<GroupPlace> {
+        let mut places = self.groups.indices();
+        places.find(|&place| self.groups[place] == group)
     }
 
     /// The partner with which this node shares `group`.

@@ -16,6 +16,7 @@ use bumpless_node::executor::{ChannelReplication, Environment, GroupOutputGate};
 use bumpless_node::persist::way::{Outlet, way};
 use bumpless_node::program::{build, executor_settings};
 use bumpless_node::wiring::Wiring;
+use bumpless_transfer::ChannelPlace;
 
 struct Counting;
 
@@ -124,7 +125,7 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
         let time = Time(Rc::new(Cell::new(Instant::from_nanos(1_000_000_000))));
         let (_cores, (mut publishers, mut subscribers)) =
             build_cores(&config, &wiring, 1, time.0.get()).expect("a sound setup");
-        let shared = Parts::new(&config, &wiring).shared(0);
+        let shared = Parts::new(&config, &wiring).shared(ChannelPlace(0));
         shared.gate.set_role(Role::Primary, time.0.get());
         shared.gate.set_permit(Some(Permit {
             epoch: Epoch(2),

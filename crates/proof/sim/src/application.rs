@@ -190,7 +190,7 @@ impl App {
         let mut follow_up = FollowUp::new(
             (Arc::clone(&shared.gate), Arc::clone(&shared.mailbox)),
             shared.board,
-            Reporter::new(shared.index as u16, sink, false),
+            Reporter::new(shared.application, sink, false),
             environment.clone(),
         );
         let resumed = Slot::clone(&events);

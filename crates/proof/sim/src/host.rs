@@ -17,6 +17,7 @@ use bumpless_node::data_plane::protection::{Protection, Sender};
 use bumpless_node::data_plane::{Command, DataPlane};
 use bumpless_node::log::EventLog;
 use bumpless_node::wiring::Wiring;
+use bumpless_transfer::ChannelPlace;
 use rtrb::Producer;
 
 use crate::application::App;
@@ -75,7 +76,7 @@ pub struct Process {
     /// Changes its configuration.
     pub change: Changing,
     /// By application among all that there ever are, its place.
-    pub channels: Vec<Option<usize>>,
+    pub channels: Vec<Option<ChannelPlace>>,
     /// The session with each group's partner.
     pub tags: Vec<Option<u32>>,
     /// The session of each application's channel.
@@ -153,11 +154,12 @@ impl Process {
         self.followed = true;
         self.channels.fill(None);
         self.sessions.fill(None);
-        let places = self.change.applications.iter().zip(self.plane.channels());
-        for (place, (application, channel)) in places.enumerate() {
+        let channels = self.plane.channels();
+        let places = channels.indices().zip(channels.iter());
+        for (application, (place, channel)) in self.change.applications.iter().zip(places) {
             if let (Some(application), Some(channel)) = (application, channel) {
                 self.channels[*application] = Some(place);
-                self.sessions[*application] = self.tags[channel.group.0];
+                self.sessions[*application] = self.tags[channel.membership.group.0];
             }
         }
     }
@@ -264,7 +266,8 @@ impl Host {
         self.draw_cycles(&mut plane);
         let registry = log.registry();
         plane.tell_started(local);
-        let ends = ends.0.into_iter().zip(ends.1).enumerate();
+        let ends = ends.0.into_iter().zip(ends.1);
+        let ends = wiring.applications.indices().zip(ends);
         let mut found = Vec::new();
         let apps = ends
             .map(|(at, ends)| {
@@ -333,7 +336,7 @@ impl Host {
 
     /// Half of all channels begin so that their cycles wrap within seconds.
     fn draw_cycles(&mut self, plane: &mut DataPlane<Simulated>) {
-        for channel in 0..plane.channels().iter().flatten().count() {
+        for channel in (0..plane.channels().iter().flatten().count()).map(ChannelPlace) {
             let before_wrap = self.cycles.below(2 * NEAR_WRAP);
             if before_wrap < NEAR_WRAP {
                 plane.set_last_cycle(channel, u32::MAX - before_wrap as u32);

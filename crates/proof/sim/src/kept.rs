@@ -9,6 +9,7 @@ use bumpless_node::persist::identity::{Identity, Saved, Versions};
 use bumpless_node::persist::restore::judge;
 use bumpless_node::persist::way::{Outlet, way};
 use bumpless_node::persist::{Found, Keeper};
+use bumpless_transfer::ChannelPlace;
 
 /// What all computers' clocks show at the beginning of the world, nanoseconds since 1970.
 const EPOCH: u64 = 1_800_000_000_000_000_000;
@@ -40,7 +41,7 @@ impl StateDisk {
     pub fn open(
         &self,
         config: &Config,
-        (index, place, settings): (usize, usize, &Application),
+        (index, place, settings): (usize, ChannelPlace, &Application),
         (now, local): (u64, Instant),
     ) -> Opened {
         let Some(every) = settings.persist else {

@@ -185,22 +185,22 @@ impl Ledger {
                 cycle,
                 took,
             } => {
-                let setup = &plan.channels[channel];
+                let setup = &plan.channels[channel.0];
                 assert!(took <= setup.deadline, "safe {took} after its publication");
-                let state = self.answer(channel, ticket);
+                let state = self.answer(channel.0, ticket);
                 state.safe = true;
                 let len = state.len as u32;
                 if !plan.hostile {
                     let payload = plan.peers[usize::from(setup.peer.0)].payload_size;
                     let packets = packet_count(len, payload) as usize;
-                    self.check_kept(channel, (session(channel), cycle), packets, receiver);
+                    self.check_kept(channel.0, (session(channel.0), cycle), packets, receiver);
                 }
             }
             SenderEvent::Failed {
                 channel, ticket, ..
             }
             | SenderEvent::Superseded { channel, ticket } => {
-                self.answer(channel, ticket);
+                self.answer(channel.0, ticket);
             }
         }
     }

@@ -149,7 +149,7 @@ impl World {
             let Ok(Packet::Data { header, payload }) = parse(&bytes) else {
                 panic!("the sender made what nobody can read: {bytes:02x?}");
             };
-            self.check_sent(transmit.channel, link, &header, payload);
+            self.check_sent(transmit.channel.0, link, &header, payload);
             self.carry(true, transmit.peer, link, bytes);
         }
         most
@@ -242,9 +242,9 @@ impl World {
             } = event
             {
                 assert!(expires_at > self.now, "fresh: delivered when expired");
-                let peer = self.plan.channels[channel].peer;
+                let peer = self.plan.channels[channel.0].peer;
                 let session = self.sessions[usize::from(peer.0)].receiver;
-                self.ledger.updated(channel, session, cycle, &self.plan);
+                self.ledger.updated(channel.0, session, cycle, &self.plan);
             }
         }
         while let Some(event) = self.sender.poll_event() {

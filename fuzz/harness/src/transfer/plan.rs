@@ -3,8 +3,8 @@
 use crate::input::Input;
 use bumpless_base::{ChannelId, Duration, LinkSet, PeerId};
 use bumpless_transfer::{
-    Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
-    SenderChannel, SenderPeer, Subscriber, Unsent,
+    ChannelPlace, Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer,
+    Sender, SenderChannel, SenderPeer, Subscriber, Unsent,
 };
 use bumpless_wire::WireVersion;
 
@@ -80,7 +80,7 @@ impl Plan {
         let (mut sender, publishers) =
             Sender::new(&links, &self.peers, &self.channels).expect("a plan that fits");
         for channel in 0..self.channels.len() {
-            sender.set_last_cycle(channel, self.last_cycle);
+            sender.set_last_cycle(ChannelPlace(channel), self.last_cycle);
         }
         (sender, publishers)
     }

@@ -8,7 +8,7 @@ use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::role::state::{Retreat, RoleState, Switchover};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
-use bumpless_base::{Duration, Epoch, Instant};
+use bumpless_base::{Candidate, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
 
 /// For how long an offer stands: long enough for many heartbeats, then the ordinary rules decide.
@@ -141,7 +141,8 @@ impl RoleMachine {
             return self.abort_hand_over(cause, out);
         }
         let highest = self.stated_epoch();
-        let Some(offer) = highest.next_for(1 - self.terms.index.min(1), 2) else {
+        let other = Candidate(1 - self.terms.index.0.min(1));
+        let Some(offer) = highest.next_for(other, 2) else {
             return self.abort_hand_over(SwitchoverRefused::NoRole, out);
         };
         self.declare(false, s.timing, s.now);
@@ -241,7 +242,7 @@ impl RoleMachine {
     /// Takes the offered epoch if it is ours to use, and neither known before nor used.
     pub(crate) fn take_offer(&mut self, token: u32) {
         let offer = Epoch(token);
-        let ours = token % 2 == u32::from(self.terms.index);
+        let ours = token % 2 == u32::from(self.terms.index.0);
         if ours && self.lasting.observed <= offer && self.lasting.stamped < offer {
             self.lasting.candidate = Some(offer);
         }

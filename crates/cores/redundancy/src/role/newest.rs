@@ -247,7 +247,7 @@ impl RoleMachine {
             core::cmp::Ordering::Greater => true,
             core::cmp::Ordering::Less => false,
             core::cmp::Ordering::Equal if fit == says(GroupFlags::UNFIT) => fit,
-            core::cmp::Ordering::Equal => u32::from(self.terms.index) == ours.used % 2,
+            core::cmp::Ordering::Equal => u32::from(self.terms.index.0) == ours.used % 2,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The hand-over in every order that two threads can take (loom). CONTRIBUTING.md has the command.
 
 use super::*;
+use crate::place::ChannelPlace;
 use alloc::boxed::Box;
 use bumpless_atomic_box::every_order;
 use bumpless_base::Instant;
@@ -26,7 +27,7 @@ fn complete(delivery: &Delivery, spare: &mut Option<Box<Incoming>>, cycle: u32) 
 #[test]
 fn a_reader_sees_whole_states_in_order_and_no_buffer_is_lost() {
     every_order(|| {
-        let (mut subscriber, delivery, spare) = receiving_pair(0, SIZE);
+        let (mut subscriber, delivery, spare) = receiving_pair(ChannelPlace(0), SIZE);
         let mut spare = Some(spare);
         assert!(complete(&delivery, &mut spare, 1));
         let receiver = thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! The application's end of a sending channel.
 
 use super::{Chain, Outgoing, Slot};
+use crate::place::ChannelPlace;
 use crate::setup::{SenderChannel, SetupError, Times};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -27,7 +28,7 @@ pub struct Published {
 /// Publishing never waits: of the channel's buffers the sender holds at most half. The driver
 /// must be woken afterwards so that it calls `Sender::handle_published`.
 pub struct Publisher {
-    channel: usize,
+    channel: ChannelPlace,
     slot: Arc<Slot>,
     dirty: Arc<DirtySet>,
     /// The buffers that lie neither in the slot nor at the sender.
@@ -55,8 +56,8 @@ struct Replaced {
 }
 
 impl Publisher {
-    /// Position among the sender's channels.
-    pub fn channel(&self) -> usize {
+    /// The channel's place in the sender.
+    pub fn channel(&self) -> ChannelPlace {
         self.channel
     }
 
@@ -131,7 +132,7 @@ impl Publisher {
             wake();
             piece = (2 * piece).min(size - from);
             self.copy(at, pieces, (from, piece), held);
-            self.dirty.mark(self.channel);
+            self.dirty.mark(self.channel.0);
             from += piece;
         }
         if let Some(end) = self.ends.get_mut(at) {
@@ -229,7 +230,7 @@ impl Publisher {
             self.held.extend(self.slot.swap(waiting));
             self.slot.note_queued(ticket);
         }
-        self.dirty.mark(self.channel);
+        self.dirty.mark(self.channel.0);
         Published {
             ticket,
             superseded: replaced.map(|it| it.ticket),
@@ -248,7 +249,7 @@ fn buffer(max_size: u32) -> (Box<Outgoing>, End) {
 
 /// The two ends of a channel's slot: the publisher, and what the sender keeps.
 pub(crate) fn pair(
-    channel: usize,
+    channel: ChannelPlace,
     dirty: &Arc<DirtySet>,
     setup: &SenderChannel,
     times: Times,

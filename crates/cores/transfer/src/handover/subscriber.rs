@@ -1,6 +1,7 @@
 //! The application's end of a receiving channel.
 
 use super::Incoming;
+use crate::place::ChannelPlace;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_atomic_box::AtomicBox;
@@ -32,13 +33,13 @@ impl Delivery {
 
 /// Gives an application the newest whole state of a channel. Usable in any thread.
 pub struct Subscriber {
-    channel: usize,
+    channel: ChannelPlace,
     delivery: Arc<Delivery>,
 }
 
 impl Subscriber {
-    /// Position among the receiver's channels.
-    pub fn channel(&self) -> usize {
+    /// The channel's place in the receiver.
+    pub fn channel(&self) -> ChannelPlace {
         self.channel
     }
 
@@ -104,7 +105,10 @@ impl Drop for StateView<'_> {
 }
 
 /// The two ends of a channel's delivery, and the buffer with which the receiver starts.
-pub(crate) fn pair(channel: usize, max_size: u32) -> (Subscriber, Arc<Delivery>, Box<Incoming>) {
+pub(crate) fn pair(
+    channel: ChannelPlace,
+    max_size: u32,
+) -> (Subscriber, Arc<Delivery>, Box<Incoming>) {
     let delivery = Arc::new(Delivery::default());
     delivery.returned.swap(Some(Incoming::new(max_size)));
     let subscriber = Subscriber {

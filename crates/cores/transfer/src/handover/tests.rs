@@ -1,6 +1,7 @@
 //! The two buffers of each side, from both ends, alone and in two threads.
 
 use super::*;
+use crate::place::ChannelPlace;
 use crate::setup::{SenderChannel, Times};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -23,7 +24,7 @@ fn sending() -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
 
 fn sending_states(unsent: Unsent, max_size: u32) -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
     let dirty = Arc::new(DirtySet::new(1));
-    let times = Times::check(0, WireVersion::V2, DEADLINE, DEADLINE * 3).unwrap();
+    let times = Times::check(ChannelPlace(0), WireVersion::V2, DEADLINE, DEADLINE * 3).unwrap();
     let setup = SenderChannel {
         id: ChannelId::new(1).unwrap(),
         peer: PeerId(0),
@@ -34,7 +35,7 @@ fn sending_states(unsent: Unsent, max_size: u32) -> (Publisher, Arc<Slot>, Arc<D
         deadline: DEADLINE,
         expiry: DEADLINE * 3,
     };
-    let (publisher, slot) = sending_pair(0, &dirty, &setup, times);
+    let (publisher, slot) = sending_pair(ChannelPlace(0), &dirty, &setup, times);
     (publisher, slot, dirty)
 }
 
@@ -252,7 +253,7 @@ fn complete(delivery: &Delivery, spare: &mut Option<Box<Incoming>>, cycle: u32) 
 
 #[test]
 fn the_newest_state_is_read_again_and_again_until_it_expires() {
-    let (mut subscriber, delivery, spare) = receiving_pair(0, SIZE);
+    let (mut subscriber, delivery, spare) = receiving_pair(ChannelPlace(0), SIZE);
     let mut spare = Some(spare);
     assert!(subscriber.read(NOW).is_none());
     for cycle in 1..10 {
@@ -268,7 +269,7 @@ fn the_newest_state_is_read_again_and_again_until_it_expires() {
 
 #[test]
 fn during_a_view_one_more_state_fits_and_after_it_all_goes_on() {
-    let (mut subscriber, delivery, spare) = receiving_pair(0, SIZE);
+    let (mut subscriber, delivery, spare) = receiving_pair(ChannelPlace(0), SIZE);
     let mut spare = Some(spare);
     for round in 0..5u32 {
         let cycle = 1 + round * 3;
@@ -332,7 +333,7 @@ impl Drop for StopAll<'_> {
 #[test]
 fn threads_exchange_whole_states_in_order() {
     let (publisher, slot, dirty) = sending();
-    let (subscriber, delivery, spare) = receiving_pair(0, SIZE);
+    let (subscriber, delivery, spare) = receiving_pair(ChannelPlace(0), SIZE);
     let (stop, all_delivered) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|threads| {
         let _stop_all = StopAll([&stop, &all_delivered]);

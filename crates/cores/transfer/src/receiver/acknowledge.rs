@@ -2,11 +2,12 @@
 
 use super::channel::{Stage, Trigger};
 use super::{AckTransmit, Receiver};
+use crate::place::ChannelPlace;
 use bumpless_base::BoundedQueue;
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, encode_ack};
 
 /// Channels that owe an acknowledgement, first come first served, each at most once.
-pub(super) struct AckQueue(BoundedQueue<usize>);
+pub(super) struct AckQueue(BoundedQueue<ChannelPlace>);
 
 impl AckQueue {
     pub fn new(channels: usize) -> Self {
@@ -14,19 +15,19 @@ impl AckQueue {
     }
 
     /// Takes a channel out.
-    pub fn remove(&mut self, channel: usize) {
+    pub fn remove(&mut self, channel: ChannelPlace) {
         self.0.retain(|&other| other != channel);
     }
 
     /// Who is in it, first come first.
     #[cfg(all(test, not(loom)))]
-    pub fn list(&self) -> alloc::vec::Vec<usize> {
+    pub fn list(&self) -> alloc::vec::Vec<ChannelPlace> {
         let mut queue = self.0.clone();
         core::iter::from_fn(|| queue.pop()).collect()
     }
 
     /// The caller keeps each channel from being in it twice, so it cannot be full.
-    fn push(&mut self, channel: usize) {
+    fn push(&mut self, channel: ChannelPlace) {
         let _ = self.0.push(channel);
     }
 }
@@ -37,7 +38,7 @@ impl Receiver {
     ///
     /// The limit holds for the peer as a whole, as the sender's does: when it is reached, every
     /// channel that has unacknowledged packets acknowledges.
-    pub(super) fn count_unacknowledged(&mut self, index: usize) -> bool {
+    pub(super) fn count_unacknowledged(&mut self, index: ChannelPlace) -> bool {
         let channel = &mut self.channels[index];
         let peer_at = usize::from(channel.setup.peer.0);
         let peer = &mut self.peers[peer_at];
@@ -60,7 +61,7 @@ impl Receiver {
     }
 
     /// Queues an acknowledgement of a channel. Everything received before it is polled is in it.
-    pub(super) fn request_ack(&mut self, index: usize, trigger: Option<Trigger>) {
+    pub(super) fn request_ack(&mut self, index: ChannelPlace, trigger: Option<Trigger>) {
         let channel = &mut self.channels[index];
         if channel.stage == Stage::Nothing {
             return;

@@ -7,13 +7,13 @@ mod reception;
 
 use crate::event::ReceiverEvent;
 use crate::handover::Subscriber;
-use crate::setup::{self, Common, ReceiverChannel, ReceiverPeer, SetupError};
+use crate::place::ChannelPlace;
+use crate::setup::{self, ChannelTable, Common, ReceiverChannel, ReceiverPeer, SetupError};
 use acknowledge::AckQueue;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{
-    BoundedQueue, ChannelId, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet,
-    MAX_LINKS, PeerId,
+    BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, MAX_LINKS,
+    PeerId, Table,
 };
 use bumpless_wire::{DataHeader, MAX_ACK_LEN, WireVersion};
 use channel::{Channel, Stage, Trigger};
@@ -25,8 +25,8 @@ pub use places::{ReceiverFactory, ReceiverReplacement};
 pub struct AckTransmit {
     /// To whom.
     pub peer: PeerId,
-    /// Position among the receiver's channels.
-    pub channel: usize,
+    /// The channel's place in the receiver.
+    pub channel: ChannelPlace,
     /// On which links, a copy on each.
     pub links: LinkSet,
     /// Bytes.
@@ -38,13 +38,13 @@ struct Peer {
     /// Session, if there is one.
     tag: Option<u32>,
     /// Its channels, by identity, each with its place.
-    table: Vec<(ChannelId, usize)>,
+    table: ChannelTable,
     /// How many channels it can have.
     most: u32,
     /// Packets received since acknowledgements were last due, over all channels.
     unacknowledged: u32,
     /// The channels that have such packets.
-    list: Vec<usize>,
+    list: Vec<ChannelPlace>,
 }
 
 impl Peer {
@@ -57,12 +57,12 @@ impl Peer {
 /// What is to be reported of a channel. Cycle and expiry are those of the moment at which it is reported.
 #[derive(Clone, Copy, Debug)]
 enum Notice {
-    Updated(usize),
-    Overdue(usize),
+    Updated(ChannelPlace),
+    Overdue(ChannelPlace),
 }
 
 impl Notice {
-    fn channel(self) -> usize {
+    fn channel(self) -> ChannelPlace {
         match self {
             Self::Updated(channel) | Self::Overdue(channel) => channel,
         }
@@ -87,10 +87,9 @@ pub struct Receiver {
     peers: Vec<Peer>,
     /// Prepares others for its places.
     factory: ReceiverFactory,
-    /// By place.
-    channels: Box<[Channel]>,
+    channels: Table<ChannelPlace, Channel>,
     acks: AckQueue,
-    timers: IndexedHeap<Instant>,
+    timers: IndexedHeap<Instant, ChannelPlace>,
     notices: BoundedQueue<Notice>,
     counters: Counters,
 }
@@ -125,7 +124,7 @@ impl Receiver {
         let mut subscribers = Vec::with_capacity(channels.len());
         let mut taken = Vec::with_capacity(places);
         for (place, setup) in channels.iter().enumerate() {
-            let (channel, subscriber) = factory.make(place, setup)?;
+            let (channel, subscriber) = factory.make(ChannelPlace(place), setup)?;
             taken.push(channel);
             subscribers.push(subscriber);
         }
@@ -149,7 +148,7 @@ impl Receiver {
             timers: IndexedHeap::new(places),
             notices: BoundedQueue::new(notices_max(places)),
             counters: Counters::default(),
-            channels: taken.into_boxed_slice(),
+            channels: taken.into_iter().collect(),
         };
         Ok((receiver, subscribers))
     }
@@ -230,7 +229,7 @@ impl Receiver {
 
     fn take(
         &mut self,
-        index: usize,
+        index: ChannelPlace,
         link: LinkId,
         header: &DataHeader,
         payload: &[u8],
@@ -275,7 +274,7 @@ impl Receiver {
         }
     }
 
-    fn deliver(&mut self, index: usize, now: Instant) {
+    fn deliver(&mut self, index: ChannelPlace, now: Instant) {
         let channel = &mut self.channels[index];
         if !channel.deliver(now) {
             return self.counters.count(Counter::StatesAbandoned);
@@ -355,13 +354,13 @@ impl Receiver {
     }
 
     /// Until when the newest whole state of `channel` may be used; `None` if there was none.
-    pub fn fresh_until(&self, channel: usize) -> Option<Instant> {
+    pub fn fresh_until(&self, channel: ChannelPlace) -> Option<Instant> {
         self.channels.get(channel)?.fresh_until
     }
 
     /// Changes when the channel at `place` is reported as overdue: so long after its last state, or
     /// after its next one if it has been reported already or was never to be.
-    pub fn set_expect_within(&mut self, place: usize, expect_within: Duration) {
+    pub fn set_expect_within(&mut self, place: ChannelPlace, expect_within: Duration) {
         if let Some(channel) = self.channels.get_mut(place) {
             channel.expect_within(expect_within);
             rearm(&mut self.timers, place, channel);
@@ -374,7 +373,7 @@ impl Receiver {
     }
 }
 
-fn rearm(timers: &mut IndexedHeap<Instant>, index: usize, channel: &Channel) {
+fn rearm(timers: &mut IndexedHeap<Instant, ChannelPlace>, index: ChannelPlace, channel: &Channel) {
     let due = channel.due();
     if timers.key(index) == due {
         return;

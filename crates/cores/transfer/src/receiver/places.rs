@@ -4,6 +4,7 @@ use super::channel::{Channel, Stage};
 use super::{Receiver, rearm};
 use crate::exchange::{ExchangeError, Refused};
 use crate::handover::{Subscriber, receiving_pair};
+use crate::place::ChannelPlace;
 use crate::setup::{
     Common, ReceiverChannel, ReceiverPeer, SetupError, check_channel, find, most_packets,
 };
@@ -40,10 +41,10 @@ impl ReceiverFactory {
     /// [`SetupError::NoSuchPlace`]. That an identity is taken is found by [`Receiver::exchange`].
     pub fn prepare(
         &self,
-        place: usize,
+        place: ChannelPlace,
         setup: &ReceiverChannel,
     ) -> Result<(ReceiverReplacement, Subscriber), SetupError> {
-        if place >= self.places {
+        if place.0 >= self.places {
             return Err(SetupError::NoSuchPlace {
                 channel: place,
                 places: self.places,
@@ -58,7 +59,7 @@ impl ReceiverFactory {
         self.replacement(None, Channel::vacant())
     }
 
-    fn replacement(&self, place: Option<usize>, channel: Channel) -> ReceiverReplacement {
+    fn replacement(&self, place: Option<ChannelPlace>, channel: Channel) -> ReceiverReplacement {
         ReceiverReplacement {
             place,
             peers: Arc::clone(&self.peers),
@@ -69,7 +70,7 @@ impl ReceiverFactory {
 
     pub(super) fn make(
         &self,
-        place: usize,
+        place: ChannelPlace,
         setup: &ReceiverChannel,
     ) -> Result<(Channel, Subscriber), SetupError> {
         let common = Common::receiving(setup, &self.peers);
@@ -86,7 +87,7 @@ impl ReceiverFactory {
 /// Dropping it frees that memory, so it is dropped off the data plane.
 pub struct ReceiverReplacement {
     /// Where a channel belongs; nobody belongs anywhere.
-    place: Option<usize>,
+    place: Option<ChannelPlace>,
     peers: Arc<[ReceiverPeer]>,
     /// The session in which the channel left, which its transfer cycles belong to.
     session: Option<u32>,
@@ -126,7 +127,7 @@ impl Receiver {
     /// [`Refused`] with the reason and `replacement`; nothing was changed.
     pub fn exchange(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         mut replacement: ReceiverReplacement,
         _now: Instant,
     ) -> Result<ReceiverReplacement, Refused<ReceiverReplacement>> {
@@ -145,7 +146,11 @@ impl Receiver {
         Ok(replacement)
     }
 
-    fn may_enter(&self, place: usize, entrant: &ReceiverReplacement) -> Result<(), ExchangeError> {
+    fn may_enter(
+        &self,
+        place: ChannelPlace,
+        entrant: &ReceiverReplacement,
+    ) -> Result<(), ExchangeError> {
         let Some(leaving) = self.channels.get(place) else {
             let places = self.channels.len();
             return Err(ExchangeError::NoSuchPlace { place, places });
@@ -176,7 +181,7 @@ impl Receiver {
 
     /// Gives up what a channel has begun and takes it out of its peer's and the receiver's queues.
     /// Returns the session that it was in.
-    fn withdraw(&mut self, place: usize) -> Option<u32> {
+    fn withdraw(&mut self, place: ChannelPlace) -> Option<u32> {
         let channel = &mut self.channels[place];
         if channel.is_vacant() {
             return None;
@@ -209,7 +214,7 @@ impl Receiver {
     }
 
     /// Tells the one who comes which transfer cycles are over.
-    fn brief(&self, place: usize, entrant: &mut ReceiverReplacement) {
+    fn brief(&self, place: ChannelPlace, entrant: &mut ReceiverReplacement) {
         let Some(&ReceiverChannel { peer, .. }) = entrant.channel() else {
             return;
         };
@@ -222,7 +227,7 @@ impl Receiver {
         }
     }
 
-    fn enter(&mut self, place: usize) {
+    fn enter(&mut self, place: ChannelPlace) {
         let channel = &self.channels[place];
         if channel.is_vacant() {
             return;

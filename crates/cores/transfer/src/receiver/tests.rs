@@ -1,7 +1,7 @@
 //! The receiver's queues against what its channels say of themselves, whoever comes and goes.
 
 use super::*;
-use bumpless_base::Random;
+use bumpless_base::{ChannelId, Random};
 use proptest::prelude::*;
 
 const PAYLOAD: u16 = 10;
@@ -25,7 +25,7 @@ fn channel(id: u16, random: &mut Random) -> ReceiverChannel {
 /// A receiver, the applications' ends by place, and who has left.
 struct Stage {
     receiver: Receiver,
-    here: Vec<Option<Subscriber>>,
+    here: Table<ChannelPlace, Option<Subscriber>>,
     gone: Vec<(Subscriber, ReceiverReplacement)>,
     random: Random,
     now: Instant,
@@ -45,11 +45,11 @@ impl Stage {
         for peer in 0..2 {
             receiver.set_session(PeerId(peer), Some(1), now);
         }
-        let mut here: Vec<_> = subscribers.into_iter().map(Some).collect();
-        here.resize_with(PLACES, || None);
+        let here = subscribers.into_iter().map(Some);
+        let nobody = core::iter::repeat_with(|| None).take(ROOM);
         Self {
             receiver,
-            here,
+            here: here.chain(nobody).collect(),
             gone: Vec::new(),
             random,
             now,
@@ -61,7 +61,7 @@ impl Stage {
     }
 
     fn step(&mut self) {
-        let place = self.random.below(PLACES as u64) as usize;
+        let place = ChannelPlace(self.random.below(PLACES as u64) as usize);
         match self.random.below(40) {
             0 if self.random.chance(0.5) => {
                 let tag = self
@@ -126,7 +126,7 @@ impl Stage {
     }
 
     /// Somebody new, nobody, or one who was here before.
-    fn exchange(&mut self, place: usize) {
+    fn exchange(&mut self, place: ChannelPlace) {
         let factory = self.receiver.factory();
         let returning = self.random.below(12) as usize;
         let (place, subscriber, replacement) = if returning < self.gone.len() {
@@ -153,11 +153,12 @@ impl Stage {
     /// Every queue and count is what the channels in their places say.
     fn check(&self) {
         let receiver = &self.receiver;
-        let here = |place: &usize| !receiver.channels[*place].is_vacant();
+        let here = |place: &ChannelPlace| !receiver.channels[*place].is_vacant();
         let acks = receiver.acks.list();
         let mut notices = receiver.notices.clone();
         let notices: Vec<_> = core::iter::from_fn(|| notices.pop()).collect();
-        for (place, channel) in receiver.channels.iter().enumerate() {
+        for place in receiver.channels.indices() {
+            let channel = &receiver.channels[place];
             assert_eq!(!channel.is_vacant(), self.here[place].is_some());
             assert_eq!(receiver.timers.key(place), channel.due());
             let owed = acks.iter().filter(|&&other| other == place).count();
@@ -170,16 +171,16 @@ impl Stage {
         assert!(acks.iter().all(here));
         assert!(notices.iter().all(|notice| here(&notice.channel())));
         for (at, peer) in receiver.peers.iter().enumerate() {
-            let its = |place: &usize| {
+            let its = |place: &ChannelPlace| {
                 here(place) && usize::from(receiver.channels[*place].setup.peer.0) == at
             };
-            let places: Vec<_> = (0..PLACES).filter(its).collect();
+            let places: Vec<_> = receiver.channels.indices().filter(its).collect();
             let channels = || places.iter().map(|&place| &receiver.channels[place]);
             let unacknowledged: u32 = channels().map(|channel| channel.unacknowledged).sum();
             assert_eq!(peer.unacknowledged, unacknowledged);
             let mut listed = peer.list.clone();
             listed.sort_unstable();
-            let lists = |place: &usize| receiver.channels[*place].listed;
+            let lists = |place: &ChannelPlace| receiver.channels[*place].listed;
             assert!(listed.into_iter().eq(places.iter().copied().filter(lists)));
             let mut table: Vec<_> = places
                 .iter()

@@ -1,6 +1,6 @@
 //! One sending channel: its buffer, its open transfer and what is left to send on each link.
 
-use super::peer::Peer;
+use super::peer::{Peer, Rank};
 use super::sent_record::{ChannelPath, Place};
 use crate::handover::{Chain, Outgoing, Slot};
 use crate::setup::{LinkParameters, SenderChannel};
@@ -118,7 +118,7 @@ impl Todo {
 pub(super) struct Channel {
     pub setup: SenderChannel,
     /// Position among its peer's channels.
-    pub rank: usize,
+    pub rank: Rank,
     /// Where the publisher leaves states.
     slot: Arc<Slot>,
     /// The state whose transfer is open or was last. With the next two, at most half of the channel's buffers.
@@ -144,7 +144,7 @@ pub(super) struct Channel {
 
 impl Channel {
     /// A channel whose states have at most `most` packets.
-    pub fn new(setup: &SenderChannel, rank: usize, most: u32, slot: Arc<Slot>) -> Self {
+    pub fn new(setup: &SenderChannel, rank: Rank, most: u32, slot: Arc<Slot>) -> Self {
         let set = || BitSet::new(most as usize);
         let paths: Vec<_> = setup
             .links
@@ -190,7 +190,7 @@ impl Channel {
             deadline: Duration::ZERO,
             expiry: Duration::ZERO,
         };
-        Self::new(&setup, 0, 1, Arc::default())
+        Self::new(&setup, Rank::FIRST, 1, Arc::default())
     }
 
     /// Whether this stands for no channel: every channel has a link.

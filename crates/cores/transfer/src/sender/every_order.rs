@@ -60,7 +60,7 @@ fn acknowledge(sender: &mut Sender) {
         channel: ChannelId::new(1).unwrap(),
         link: Some(LINK),
         retransmission: false,
-        cycle: sender.channels[0].cycle,
+        cycle: sender.channels[ChannelPlace(0)].cycle,
         trigger: Some(0),
         received: None,
     };
@@ -148,7 +148,7 @@ fn publish_five(unsent: Unsent) -> Vec<u8> {
         sent.extend(transmit(&mut sender));
     }
     answered.extend(application.join().unwrap());
-    while sender.channels[0].transfer.is_some() || sender.has_published() {
+    while sender.channels[ChannelPlace(0)].transfer.is_some() || sender.has_published() {
         sender.handle_published(NOW);
         sent.extend(transmit(&mut sender));
         acknowledge(&mut sender);

@@ -5,6 +5,7 @@ use super::channel::Channel;
 use super::peer::Peer;
 use super::sent_record::Sending;
 use crate::event::{FailureCause, SenderEvent};
+use crate::place::ChannelPlace;
 use crate::setup;
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
 use bumpless_wire::{Ack, WireVersion};
@@ -92,7 +93,7 @@ impl Sender {
         }
     }
 
-    fn admit_ack(&self, peer: PeerId, ack: &Ack<'_>) -> Result<usize, Counter> {
+    fn admit_ack(&self, peer: PeerId, ack: &Ack<'_>) -> Result<ChannelPlace, Counter> {
         let Some(peer) = self.peers.get(usize::from(peer.0)) else {
             return Err(Counter::DiscardUnknownSource);
         };
@@ -107,7 +108,7 @@ impl Sender {
         setup::find(&peer.table, ack.channel).ok_or(Counter::DiscardUnknownChannel)
     }
 
-    fn take_ack(&mut self, index: usize, ack: &Ack<'_>, arrival: LinkId, now: Instant) {
+    fn take_ack(&mut self, index: ChannelPlace, ack: &Ack<'_>, arrival: LinkId, now: Instant) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         peer.unanswered = 0;
@@ -154,7 +155,7 @@ impl Sender {
     }
 
     /// What follows from an acknowledgement; `due`: a probe was about to leave.
-    fn conclude(&mut self, index: usize, ack: &Ack<'_>, due: bool, now: Instant) {
+    fn conclude(&mut self, index: ChannelPlace, ack: &Ack<'_>, due: bool, now: Instant) {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let Some(transfer) = channel.transfer else {

@@ -1,6 +1,7 @@
 //! What is known of the links to peers, and who is served otherwise when that changes.
 
 use super::Sender;
+use crate::place::ChannelPlace;
 use bumpless_base::{Distribution, Duration, Instant, LinkId, LinkSet, PeerId, pacing};
 
 impl Sender {
@@ -34,7 +35,7 @@ impl Sender {
         let Some(peer) = self.peers.get(usize::from(peer.0)) else {
             return false;
         };
-        let ranks = 0..peer.channels.len();
+        let ranks = peer.channels.indices();
         let mut channels = ranks.filter_map(|rank| self.channels.get(peer.channel_at(rank)?));
         channels.any(|channel| channel.usable(peer).contains(link))
     }
@@ -66,7 +67,7 @@ impl Sender {
 
     /// One link to the peer at `at` is there for more of its channels, or one, `failed`, for fewer of them.
     fn peer_links_changed(&mut self, at: usize, failed: Option<LinkId>) {
-        for rank in 0..self.peers[at].channels.len() {
+        for rank in self.peers[at].channels.indices() {
             if let Some(index) = self.peers[at].channel_at(rank) {
                 self.links_changed(index, failed);
             }
@@ -74,7 +75,7 @@ impl Sender {
     }
 
     /// Whoever relied on a link that has failed is served on the others.
-    fn links_changed(&mut self, index: usize, failed: Option<LinkId>) {
+    fn links_changed(&mut self, index: ChannelPlace, failed: Option<LinkId>) {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let shares = channel.setup.distribution == Distribution::Spread;

@@ -13,16 +13,21 @@ mod wire;
 
 use crate::event::{FailureCause, SenderEvent};
 use crate::handover::Publisher;
-use crate::setup::{self, Common, LinkParameters, SenderChannel, SenderPeer, SetupError};
+use crate::place::ChannelPlace;
+use crate::setup::{
+    self, ChannelTable, Common, LinkParameters, SenderChannel, SenderPeer, SetupError,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{BoundedQueue, Counter, Counters, IndexedHeap, Instant, LinkSet, PeerId};
+use bumpless_base::{
+    BoundedQueue, Counter, Counters, IndexedHeap, Instant, LinkSet, PeerId, Table, TableIndex,
+};
 use bumpless_wire::WireVersion;
 use channel::{Channel, Transfer};
-use peer::Peer;
+use peer::{Peer, Rank};
 pub use places::{SenderFactory, SenderReplacement};
 pub use transmit::Transmit;
 use wire::Wire;
@@ -42,13 +47,12 @@ pub struct Sender {
     links: Box<[LinkParameters]>,
     wires: Box<[Wire]>,
     peers: Box<[Peer]>,
-    /// By place.
-    channels: Box<[Channel]>,
+    channels: Table<ChannelPlace, Channel>,
     dirty: Arc<DirtySet>,
     /// Prepares others for its places.
     factory: SenderFactory,
     /// One timer for each channel.
-    timers: IndexedHeap<Instant>,
+    timers: IndexedHeap<Instant, ChannelPlace>,
     events: BoundedQueue<SenderEvent>,
     counters: Counters,
 }
@@ -91,9 +95,9 @@ impl Sender {
         let mut taken = Vec::with_capacity(places);
         let mut ranks = vec![0; peers.len()];
         for (place, setup) in channels.iter().enumerate() {
-            let (mut channel, publisher) = factory.make(place, setup)?;
+            let (mut channel, publisher) = factory.make(ChannelPlace(place), setup)?;
             let rank = &mut ranks[usize::from(setup.peer.0)];
-            channel.rank = *rank;
+            channel.rank = Rank::from_index(*rank);
             *rank += 1;
             taken.push(channel);
             publishers.push(publisher);
@@ -106,7 +110,7 @@ impl Sender {
             timers: IndexedHeap::new(places),
             events: BoundedQueue::new(places * 4 + 16),
             counters: Counters::default(),
-            channels: taken.into_boxed_slice(),
+            channels: taken.into_iter().collect(),
             dirty,
             factory,
         };
@@ -115,7 +119,7 @@ impl Sender {
 
     /// Makes the next transfer of `channel` begin the transfer cycle after `cycle`. Without it, the
     /// first one is 1; peers take any number as the first of a session.
-    pub fn set_last_cycle(&mut self, channel: usize, cycle: u32) {
+    pub fn set_last_cycle(&mut self, channel: ChannelPlace, cycle: u32) {
         let channel = self.channels.get_mut(channel);
         if let Some(channel) = channel.filter(|channel| !channel.is_vacant()) {
             let version = self.peers[usize::from(channel.setup.peer.0)].setup.version;
@@ -135,7 +139,7 @@ impl Sender {
         };
         peer.tag = tag;
         peer.unanswered = 0;
-        for rank in 0..peer.channels.len() {
+        for rank in peer.channels.indices() {
             let Some(index) = self.peers[at].channel_at(rank) else {
                 continue;
             };
@@ -167,7 +171,7 @@ impl Sender {
     #[inline(never)] // Mostly nothing was.
     fn take_published(&mut self, now: Instant) {
         let dirty = Arc::clone(&self.dirty);
-        dirty.take(|index| self.note_published(index, now));
+        dirty.take(|at| self.note_published(ChannelPlace(at), now));
     }
 
     /// Whether an application has published something that [`Self::handle_published`] would take.
@@ -176,7 +180,7 @@ impl Sender {
     }
 
     /// A transfer that has begun is finished or given up; one that has not makes way, if its channel does not keep it.
-    fn note_published(&mut self, index: usize, now: Instant) {
+    fn note_published(&mut self, index: ChannelPlace, now: Instant) {
         let Some(channel) = self.channels.get_mut(index) else {
             return;
         };
@@ -195,14 +199,14 @@ impl Sender {
     }
 
     /// Opens the transfer of a state that waits, if none is open. One that fails at once makes way for the next that is kept.
-    fn adopt_waiting(&mut self, index: usize, now: Instant) {
+    fn adopt_waiting(&mut self, index: ChannelPlace, now: Instant) {
         while self.channels[index].transfer.is_none() && self.channels[index].waiting {
             self.adopt(index, now);
         }
     }
 
     /// Takes the state that lies in a channel's slot and opens its transfer.
-    fn adopt(&mut self, index: usize, now: Instant) {
+    fn adopt(&mut self, index: ChannelPlace, now: Instant) {
         let channel = &mut self.channels[index];
         if let Some(superseded) = channel.transfer {
             channel.inherited = Some(superseded.deadline);
@@ -240,7 +244,7 @@ impl Sender {
         }
     }
 
-    fn fail(&mut self, index: usize, cause: FailureCause) {
+    fn fail(&mut self, index: ChannelPlace, cause: FailureCause) {
         if let Some(transfer) = self.channels[index].transfer {
             self.counters.count(Counter::StatesFailed);
             self.end_transfer(index);
@@ -254,7 +258,7 @@ impl Sender {
 
     /// Closes a transfer. Its buffer stays as it is, since packets of it may have been polled and not
     /// sent; a state that waits is opened by the caller where that cannot be, else by the timer.
-    fn end_transfer(&mut self, index: usize) {
+    fn end_transfer(&mut self, index: ChannelPlace) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         if let Some(transfer) = channel.transfer.take() {
@@ -306,7 +310,7 @@ fn check(
     links: &[LinkParameters],
     peers: &[SenderPeer],
     channels: &[SenderChannel],
-) -> Result<Vec<Vec<(bumpless_base::ChannelId, usize)>>, SetupError> {
+) -> Result<Vec<ChannelTable>, SetupError> {
     setup::check_links(links.len())?;
     setup::check_peers(peers.iter().map(|p| (p.payload_size, p.in_flight_max)))?;
     let common = channels.iter().map(|c| Common::sending(c, peers));

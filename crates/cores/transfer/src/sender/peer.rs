@@ -1,28 +1,45 @@
 //! One peer: session, in-flight limit, and which of its channels has something to send where.
 
 use super::sent_record::Place;
+use crate::place::ChannelPlace;
 use crate::round_trip::RoundTrip;
-use crate::setup::{LinkParameters, SenderPeer};
+use crate::setup::{ChannelTable, LinkParameters, SenderPeer};
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
-use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, pacing};
+use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, Table, TableIndex, pacing};
 
 /// Which channel goes first: the one with the earliest deadline, of equal ones that of the lowest number (T-10).
 pub(super) type Urgency = (Instant, ChannelId);
 
-/// A peer on one link. Queues hold ranks: positions among the peer's channels.
+/// The position of a channel among those of its peer, which is not its place among all of the sender's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(usize);
+
+impl Rank {
+    pub const FIRST: Self = Self(0);
+}
+
+impl TableIndex for Rank {
+    fn index(self) -> usize {
+        self.0
+    }
+    fn from_index(index: usize) -> Self {
+        Self(index)
+    }
+}
+
+/// A peer on one link.
 pub(super) struct PeerLink {
     pub round_trip: RoundTrip,
     /// Channels in [`Place::Again`].
-    again: IndexedHeap<Urgency>,
+    again: IndexedHeap<Urgency, Rank>,
     /// Channels in [`Place::First`].
-    first: IndexedHeap<Urgency>,
+    first: IndexedHeap<Urgency, Rank>,
 }
 
 /// Who has a rank among a peer's channels.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rank {
+pub(super) enum Holder {
     /// A channel.
     Taken,
     /// Nobody; a channel with this identity had it and began this transfer cycle last.
@@ -43,33 +60,35 @@ pub(super) struct Peer {
     /// Probes of all channels sent since an acknowledgement last came from the peer.
     pub unanswered: u32,
     /// The channel that probes because the in-flight limit stops the peer's channels.
-    pub stalled: Option<usize>,
+    pub stalled: Option<Rank>,
     /// Its channels, by identity, each with its place.
-    pub table: Vec<(ChannelId, usize)>,
+    pub table: ChannelTable,
     /// The places of its channels by rank, at first in ascending order. No queue holds a rank that nobody has.
-    pub channels: Box<[usize]>,
-    pub ranks: Box<[Rank]>,
+    pub channels: Table<Rank, ChannelPlace>,
+    pub ranks: Table<Rank, Holder>,
     pub links: Box<[PeerLink]>,
     /// Channels with packets in flight, by deadline.
-    pub flight: IndexedHeap<Instant>,
+    pub flight: IndexedHeap<Instant, Rank>,
     /// Channels that have sent everything and wait for acknowledgements, by deadline.
-    pub waiting: IndexedHeap<Instant>,
+    pub waiting: IndexedHeap<Instant, Rank>,
 }
 
 impl Peer {
     /// A peer with the channels of `table` and ranks for `room` more.
     pub fn new(
         setup: &SenderPeer,
-        mut table: Vec<(ChannelId, usize)>,
+        mut table: ChannelTable,
         links: &[LinkParameters],
         room: usize,
     ) -> Self {
-        let mut channels: Vec<usize> = table.iter().map(|&(_, index)| index).collect();
+        let mut channels: Vec<_> = table.iter().map(|&(_, place)| place).collect();
         channels.sort_unstable();
-        let mut ranks = vec![Rank::Taken; channels.len()];
-        let n = channels.len() + room;
-        channels.resize(n, 0);
-        ranks.resize(n, Rank::Free);
+        let (taken, n) = (channels.len(), channels.len() + room);
+        channels.resize(n, ChannelPlace(0));
+        let holder = |at| match at < taken {
+            true => Holder::Taken,
+            false => Holder::Free,
+        };
         table.reserve_exact(room);
         let link = |link: &LinkParameters| PeerLink {
             round_trip: RoundTrip::new(link.initial_round_trip, pacing::blocking(link.bandwidth)),
@@ -85,8 +104,8 @@ impl Peer {
             unanswered: 0,
             stalled: None,
             table,
-            channels: channels.into_boxed_slice(),
-            ranks: ranks.into_boxed_slice(),
+            channels: channels.into_iter().collect(),
+            ranks: (0..n).map(holder).collect(),
             links: links.iter().map(link).collect(),
             flight: IndexedHeap::new(n),
             waiting: IndexedHeap::new(n),
@@ -94,8 +113,8 @@ impl Peer {
     }
 
     /// The channel that has a rank, if one has it.
-    pub fn channel_at(&self, rank: usize) -> Option<usize> {
-        let taken = matches!(self.ranks.get(rank), Some(Rank::Taken));
+    pub fn channel_at(&self, rank: Rank) -> Option<ChannelPlace> {
+        let taken = matches!(self.ranks.get(rank), Some(Holder::Taken));
         self.channels.get(rank).copied().filter(|_| taken)
     }
 
@@ -116,7 +135,7 @@ impl Peer {
     }
 
     /// Puts a channel where it belongs in a link's queues.
-    pub fn set_place(&mut self, link: LinkId, rank: usize, place: Place, urgency: Urgency) {
+    pub fn set_place(&mut self, link: LinkId, rank: Rank, place: Place, urgency: Urgency) {
         let Some(link) = self.links.get_mut(usize::from(link.0)) else {
             return;
         };
@@ -125,7 +144,7 @@ impl Peer {
     }
 
     /// The channel to serve next on a link: the most urgent of those that may send.
-    pub fn next(&self, link: LinkId) -> Option<(Urgency, usize)> {
+    pub fn next(&self, link: LinkId) -> Option<(Urgency, ChannelPlace)> {
         let link = self.links.get(usize::from(link.0))?;
         let first = link.first.first().filter(|_| self.has_room());
         let (urgency, rank) = match (link.again.first(), first) {
@@ -150,7 +169,7 @@ impl Peer {
 
     /// Whether a rank is in a link's queues.
     #[cfg(all(test, not(loom)))]
-    pub fn queues(&self, link: LinkId, rank: usize) -> bool {
+    pub fn queues(&self, link: LinkId, rank: Rank) -> bool {
         let link = &self.links[usize::from(link.0)];
         link.again.key(rank).is_some() || link.first.key(rank).is_some()
     }
@@ -165,11 +184,17 @@ impl Peer {
     }
 }
 
-/// Has `rank` in the heap with `key`, or not at all.
-pub(super) fn keep<K: Ord + Copy>(heap: &mut IndexedHeap<K>, rank: usize, inside: bool, key: K) {
+/// Has `index` in the heap with `key`, or not at all.
+#[inline(always)] // For each packet, and mostly nothing has changed.
+pub(super) fn keep<K: Ord + Copy, I: TableIndex>(
+    heap: &mut IndexedHeap<K, I>,
+    index: I,
+    inside: bool,
+    key: K,
+) {
     if !inside {
-        heap.remove(rank);
-    } else if heap.key(rank) != Some(key) {
-        heap.set(rank, key);
+        heap.remove(index);
+    } else if heap.key(index) != Some(key) {
+        heap.set(index, key);
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Sender;
 use super::channel::Channel;
-use super::peer::{Peer, Rank};
+use super::peer::{Holder, Peer, Rank};
 use crate::event::{FailureCause, SenderEvent};
 use crate::exchange::{ExchangeError, Refused};
 use crate::handover::{Publisher, sending_pair};
+use crate::place::ChannelPlace;
 use crate::setup::{
     Common, SenderChannel, SenderPeer, SetupError, Times, check_channel, find, most_packets,
 };
@@ -53,10 +54,10 @@ impl SenderFactory {
     /// [`SetupError::NoSuchPlace`]. That an identity is taken is found by [`Sender::exchange`].
     pub fn prepare(
         &self,
-        place: usize,
+        place: ChannelPlace,
         setup: &SenderChannel,
     ) -> Result<(SenderReplacement, Publisher), SetupError> {
-        if place >= self.places {
+        if place.0 >= self.places {
             return Err(SetupError::NoSuchPlace {
                 channel: place,
                 places: self.places,
@@ -71,7 +72,7 @@ impl SenderFactory {
         self.replacement(None, Channel::vacant())
     }
 
-    fn replacement(&self, place: Option<usize>, channel: Channel) -> SenderReplacement {
+    fn replacement(&self, place: Option<ChannelPlace>, channel: Channel) -> SenderReplacement {
         SenderReplacement {
             place,
             dirty: Arc::clone(&self.dirty),
@@ -82,7 +83,7 @@ impl SenderFactory {
     /// A channel that has no rank.
     pub(super) fn make(
         &self,
-        place: usize,
+        place: ChannelPlace,
         setup: &SenderChannel,
     ) -> Result<(Channel, Publisher), SetupError> {
         let peer = check_channel(place, &Common::sending(setup, &self.peers), self.links)?;
@@ -90,7 +91,7 @@ impl SenderFactory {
         let times = Times::check(place, peer.version, setup.deadline, setup.expiry)?;
         let (publisher, slot) = sending_pair(place, &self.dirty, setup, times);
         let most = most_packets(peer.version, peer.payload_size, setup.max_size);
-        let channel = Channel::new(setup, 0, most, slot);
+        let channel = Channel::new(setup, Rank::FIRST, most, slot);
         Ok((channel, publisher))
     }
 }
@@ -99,7 +100,7 @@ impl SenderFactory {
 /// Dropping it frees that memory, so it is dropped off the data plane.
 pub struct SenderReplacement {
     /// Where a channel belongs; nobody belongs anywhere.
-    place: Option<usize>,
+    place: Option<ChannelPlace>,
     dirty: Arc<DirtySet>,
     channel: Box<Channel>,
 }
@@ -141,7 +142,7 @@ impl Sender {
     /// [`Refused`] with the reason and `replacement`; nothing was changed.
     pub fn exchange(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         mut replacement: SenderReplacement,
         _now: Instant,
     ) -> Result<SenderReplacement, Refused<SenderReplacement>> {
@@ -158,7 +159,11 @@ impl Sender {
         Ok(replacement)
     }
 
-    fn may_enter(&self, place: usize, entrant: &SenderReplacement) -> Result<(), ExchangeError> {
+    fn may_enter(
+        &self,
+        place: ChannelPlace,
+        entrant: &SenderReplacement,
+    ) -> Result<(), ExchangeError> {
         let Some(leaving) = self.channels.get(place) else {
             let places = self.channels.len();
             return Err(ExchangeError::NoSuchPlace { place, places });
@@ -188,7 +193,7 @@ impl Sender {
     }
 
     /// Ends what a channel has begun and takes it out of its peer's and the sender's queues.
-    fn withdraw(&mut self, place: usize) {
+    fn withdraw(&mut self, place: ChannelPlace) {
         if self.channels[place].is_vacant() {
             return;
         }
@@ -214,18 +219,18 @@ impl Sender {
         self.peers[usize::from(channel.setup.peer.0)].leave(channel);
     }
 
-    fn enter(&mut self, place: usize) {
+    fn enter(&mut self, place: ChannelPlace) {
         let channel = &mut self.channels[place];
         if channel.is_vacant() {
             return;
         }
         self.peers[usize::from(channel.setup.peer.0)].enter(channel, place);
         // What was published before found another one here, or nobody.
-        self.dirty.mark(place);
+        self.dirty.mark(place.0);
     }
 
     /// The transfer cycle that the channel at `place` began last; `None` if there is no channel.
-    pub fn last_cycle(&self, place: usize) -> Option<u32> {
+    pub fn last_cycle(&self, place: ChannelPlace) -> Option<u32> {
         let channel = self.channels.get(place)?;
         (!channel.is_vacant()).then_some(channel.cycle)
     }
@@ -234,19 +239,19 @@ impl Sender {
 impl Peer {
     fn leave(&mut self, channel: &Channel) {
         let (id, rank) = (channel.setup.id, channel.rank);
-        self.ranks[rank] = Rank::Left(id, channel.cycle);
+        self.ranks[rank] = Holder::Left(id, channel.cycle);
         if let Ok(at) = self.table.binary_search_by_key(&id, |&(id, _)| id) {
             self.table.remove(at);
         }
     }
 
     /// The caller knows that a rank is left and the identity is not taken.
-    fn enter(&mut self, channel: &mut Channel, place: usize) {
+    fn enter(&mut self, channel: &mut Channel, place: ChannelPlace) {
         let id = channel.setup.id;
         let Some((rank, former)) = self.rank_for(id) else {
             return;
         };
-        self.ranks[rank] = Rank::Taken;
+        self.ranks[rank] = Holder::Taken;
         self.channels[rank] = place;
         channel.rank = rank;
         if let Some(cycle) = former {
@@ -259,16 +264,16 @@ impl Peer {
 
     /// The rank of the channel that had the identity, with its last cycle; else the lowest that
     /// nobody had, else the lowest that nobody has.
-    fn rank_for(&self, id: ChannelId) -> Option<(usize, Option<u32>)> {
+    fn rank_for(&self, id: ChannelId) -> Option<(Rank, Option<u32>)> {
         let mut found = None;
-        for (at, rank) in self.ranks.iter().enumerate() {
-            match *rank {
-                Rank::Left(former, cycle) if former == id => return Some((at, Some(cycle))),
-                Rank::Free => found = found.filter(|&(_, free)| free).or(Some((at, true))),
-                Rank::Left(..) => found = found.or(Some((at, false))),
-                Rank::Taken => {}
+        for rank in self.ranks.indices() {
+            match self.ranks[rank] {
+                Holder::Left(former, cycle) if former == id => return Some((rank, Some(cycle))),
+                Holder::Free => found = found.filter(|&(_, free)| free).or(Some((rank, true))),
+                Holder::Left(..) => found = found.or(Some((rank, false))),
+                Holder::Taken => {}
             }
         }
-        found.map(|(at, _)| (at, None))
+        found.map(|(rank, _)| (rank, None))
     }
 }

@@ -8,6 +8,7 @@ use super::channel::{Channel, Transfer};
 use super::peer::{Peer, keep};
 use super::sent_record::{ChannelPath, Place};
 use crate::event::FailureCause;
+use crate::place::ChannelPlace;
 use crate::round_trip::RoundTrip;
 use bumpless_base::probing::{MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, Instant, LinkSet};
@@ -144,20 +145,20 @@ impl Channel {
 
 impl Sender {
     /// Brings a channel's queues and timer in line with its state. Called after every change.
-    pub(super) fn settle(&mut self, index: usize) {
+    pub(super) fn settle(&mut self, index: ChannelPlace) {
         self.settle_paths(index, |_, _| true);
     }
 
     /// The same after a packet has left on `path`. For another path one thing at most has changed: a packet
     /// that left for the `first` time no longer waits for the in-flight limit there.
-    pub(super) fn settle_sent(&mut self, index: usize, path: usize, first: bool) {
+    pub(super) fn settle_sent(&mut self, index: ChannelPlace, path: usize, first: bool) {
         let all = self.channels[index].shares();
         self.settle_paths(index, |at, place| {
             all || at == path || first && place == Place::First
         });
     }
 
-    fn settle_paths(&mut self, index: usize, concerns: impl Fn(usize, Place) -> bool) {
+    fn settle_paths(&mut self, index: ChannelPlace, concerns: impl Fn(usize, Place) -> bool) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         let (rank, usable) = (channel.rank, channel.usable(peer));
@@ -185,7 +186,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn on_timer(&mut self, index: usize, now: Instant) {
+    pub(super) fn on_timer(&mut self, index: ChannelPlace, now: Instant) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         match channel.transfer {

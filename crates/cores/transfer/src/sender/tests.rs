@@ -40,7 +40,7 @@ impl Application {
 /// A sender, the applications by place, and those that have left, with what they left.
 struct Stage {
     sender: Sender,
-    here: Vec<Option<Application>>,
+    here: Table<ChannelPlace, Option<Application>>,
     gone: Vec<(Application, SenderReplacement)>,
     random: Random,
     now: Instant,
@@ -85,11 +85,14 @@ fn build(versions: [WireVersion; 2], random: &mut Random) -> (Sender, Vec<Publis
 
 /// The channel that must send next on `link`, found by looking at every packet of every channel.
 /// `None` if a transfer is to be given up first: that changes what the others may do.
-fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>> {
+fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<ChannelPlace>> {
     let mut found = Vec::new();
-    for (index, channel) in sender.channels.iter().enumerate() {
+    for index in sender.channels.indices() {
+        let channel = &sender.channels[index];
         let peer = &sender.peers[usize::from(channel.setup.peer.0)];
-        let in_flight: u32 = (0..peer.channels.len())
+        let in_flight: u32 = peer
+            .channels
+            .indices()
             .filter_map(|rank| sender.channels[peer.channel_at(rank)?].transfer)
             .map(|t| t.started - t.acknowledged)
             .sum();
@@ -121,7 +124,8 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
 
 /// Whoever has a place, and nobody else, is in the tables and queues.
 fn check_places(sender: &Sender) {
-    for (place, channel) in sender.channels.iter().enumerate() {
+    for place in sender.channels.indices() {
+        let channel = &sender.channels[place];
         if channel.is_vacant() {
             assert_eq!(sender.timers.key(place), None);
             continue;
@@ -132,10 +136,10 @@ fn check_places(sender: &Sender) {
     }
     for peer in &sender.peers {
         assert!(peer.table.is_sorted());
-        let taken = |rank: usize| peer.channel_at(rank).is_some();
-        let ranks = 0..peer.channels.len();
+        let taken = |rank| peer.channel_at(rank).is_some();
+        let ranks = peer.channels.indices();
         assert_eq!(
-            ranks.clone().filter(|&rank| taken(rank)).count(),
+            peer.channels.indices().filter(|&rank| taken(rank)).count(),
             peer.table.len()
         );
         for rank in ranks.filter(|&rank| !taken(rank)) {
@@ -150,7 +154,7 @@ fn check_places(sender: &Sender) {
 }
 
 /// An acknowledgement of a random part of what a channel has sent; sometimes a wrong one.
-fn acknowledge(sender: &mut Sender, index: usize, random: &mut Random, now: Instant) {
+fn acknowledge(sender: &mut Sender, index: ChannelPlace, random: &mut Random, now: Instant) {
     let channel = &sender.channels[index];
     let peer_id = channel.setup.peer;
     let peer = &sender.peers[usize::from(peer_id.0)];
@@ -213,7 +217,7 @@ impl Stage {
 
     fn step(&mut self) {
         let (random, now) = (&mut self.random, self.now);
-        let index = random.below((CHANNELS + ROOM) as u64) as usize;
+        let index = ChannelPlace(random.below((CHANNELS + ROOM) as u64) as usize);
         let peer = PeerId(random.below(2) as u8);
         let link = LinkId(random.below(LINKS as u64) as u8);
         match random.below(21) {
@@ -241,7 +245,7 @@ impl Stage {
     }
 
     /// Mostly by who is here, at times by one who has left.
-    fn publish(&mut self, index: usize) {
+    fn publish(&mut self, index: ChannelPlace) {
         let len = self.random.below(u64::from(MOST) + 1) as usize;
         let other = self.random.below(8) as usize;
         if let Some((application, _)) = self.gone.get_mut(other) {
@@ -268,7 +272,7 @@ impl Stage {
     }
 
     /// Somebody new, nobody, or one who was here before.
-    fn exchange(&mut self, place: usize) {
+    fn exchange(&mut self, place: ChannelPlace) {
         let factory = self.sender.factory();
         let returning = self.random.below(12) as usize;
         let (place, application, replacement) = if returning < self.gone.len() {
@@ -311,9 +315,11 @@ impl Stage {
     }
 
     /// Why a channel may not enter a place, found the plain way.
-    fn refusal(&self, place: usize, setup: Option<&SenderChannel>) -> Option<ExchangeError> {
+    fn refusal(&self, place: ChannelPlace, setup: Option<&SenderChannel>) -> Option<ExchangeError> {
         let &SenderChannel { peer, id, .. } = setup?;
-        let others: Vec<_> = (0..self.here.len())
+        let others: Vec<_> = self
+            .here
+            .indices()
             .filter(|&other| other != place && !self.sender.channels[other].is_vacant())
             .filter(|&other| self.sender.channels[other].setup.peer == peer)
             .collect();

@@ -4,6 +4,7 @@ use super::Sender;
 use super::channel::Transfer;
 use super::peer::{Peer, Urgency};
 use crate::event::FailureCause;
+use crate::place::ChannelPlace;
 use crate::setup::expiry_unit;
 use bumpless_base::{ChannelId, Counter, Instant, LinkId, PeerId};
 use bumpless_wire::DataHeader;
@@ -14,8 +15,8 @@ use bumpless_wire::DataHeader;
 pub struct Transmit {
     /// To whom.
     pub peer: PeerId,
-    /// Position among the sender's channels.
-    pub channel: usize,
+    /// The channel's place in the sender.
+    pub channel: ChannelPlace,
     /// Whether it was sent before on this link.
     pub retransmission: bool,
     /// Whether it is sent only to ask for an acknowledgement.
@@ -91,21 +92,21 @@ impl Sender {
             .unwrap_or_default()
     }
 
-    fn pick(&mut self, link: LinkId) -> Option<usize> {
+    fn pick(&mut self, link: LinkId) -> Option<ChannelPlace> {
         let mut best = None;
         for at in 0..self.peers.len() {
             if self.peers[at].is_held_up(link) && self.note_stall(at) {
                 self.counters.count(Counter::WindowStalls);
             }
             if let Some(next) = self.peers[at].next(link) {
-                best = Some(best.map_or(next, |best: (Urgency, usize)| best.min(next)));
+                best = Some(best.map_or(next, |best: (Urgency, ChannelPlace)| best.min(next)));
             }
         }
         best.map(|(_, index)| index)
     }
 
     /// Sends a channel's next packet on a link, or finds that its transfer has no hope.
-    fn transmit(&mut self, index: usize, link: LinkId, now: Instant) -> Option<Transmit> {
+    fn transmit(&mut self, index: ChannelPlace, link: LinkId, now: Instant) -> Option<Transmit> {
         let transfer = self.channels[index].transfer?;
         if let Err(cause) = self.has_hope(index, &transfer, now) {
             self.fail(index, cause);
@@ -123,7 +124,7 @@ impl Sender {
 
     fn has_hope(
         &self,
-        index: usize,
+        index: ChannelPlace,
         transfer: &Transfer,
         now: Instant,
     ) -> Result<(), FailureCause> {
@@ -137,7 +138,7 @@ impl Sender {
         Ok(())
     }
 
-    fn choose(&mut self, index: usize, path: usize, transfer: &Transfer) -> Option<Chosen> {
+    fn choose(&mut self, index: ChannelPlace, path: usize, transfer: &Transfer) -> Option<Chosen> {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let room = peer.has_room();
@@ -159,7 +160,7 @@ impl Sender {
 
     fn send(
         &mut self,
-        index: usize,
+        index: ChannelPlace,
         path: usize,
         transfer: &Transfer,
         chosen: &Chosen,
@@ -208,7 +209,13 @@ impl Sender {
         Some(self.wrap(index, &header, usize::from(transfer.piece), chosen.probe))
     }
 
-    fn wrap(&self, index: usize, header: &DataHeader, piece: usize, probe: bool) -> Transmit {
+    fn wrap(
+        &self,
+        index: ChannelPlace,
+        header: &DataHeader,
+        piece: usize,
+        probe: bool,
+    ) -> Transmit {
         let total = header.total_size as usize;
         let start = (header.sequence as usize * piece).min(total);
         let mut bytes = [0; DataHeader::MAX_LEN];
@@ -227,7 +234,7 @@ impl Sender {
 
     /// The channel of the same peer whose acknowledgement a packet asks for in passing: the one
     /// with the earliest deadline that has sent everything and waits (first paper, 7.2.3).
-    fn ask(&mut self, index: usize, now: Instant) -> Option<ChannelId> {
+    fn ask(&mut self, index: ChannelPlace, now: Instant) -> Option<ChannelId> {
         let peer = &self.peers[usize::from(self.channels[index].setup.peer.0)];
         let (_, rank) = peer.waiting.first()?;
         let channel = &mut self.channels[*peer.channels.get(rank)?];

@@ -212,7 +212,7 @@ impl World {
         let sent = Sent {
             at: self.now,
             link,
-            channel: transmit.channel,
+            channel: transmit.channel.0,
             header,
             retransmission: transmit.retransmission,
             probe: transmit.probe,
@@ -380,13 +380,13 @@ impl World {
             for (_, event) in self.events.iter().rev() {
                 match *event {
                     SenderEvent::Safe {
-                        channel: 0,
+                        channel: ChannelPlace(0),
                         ticket: t,
                         took,
                         ..
                     } if t == ticket => return Some(took),
                     SenderEvent::Failed {
-                        channel: 0,
+                        channel: ChannelPlace(0),
                         ticket: t,
                         ..
                     } if t == ticket => return None,

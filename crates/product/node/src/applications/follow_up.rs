@@ -13,6 +13,7 @@ use crate::counter_board::{CounterBoard, ProgramNote, RetainedNote};
 use crate::event::{NodeEvent, OutputOutcome};
 use crate::executor::Environment;
 use crate::log::EventSink;
+use crate::membership::ApplicationNumber;
 use crate::short_text::ShortText;
 
 /// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
@@ -103,16 +104,15 @@ impl<E> FollowUp<E> {
 
 /// Turns cycle reports into events; trouble that lasts is told when it starts and when it changes.
 pub struct Reporter {
-    application: u16,
+    application: ApplicationNumber,
     sink: EventSink,
     log_outputs: bool,
     last_trouble: Option<&'static str>,
 }
 
 impl Reporter {
-    /// Tells `sink` of the application at position `application` of the configuration; of written
-    /// outputs, too, with `log_outputs`.
-    pub fn new(application: u16, sink: EventSink, log_outputs: bool) -> Self {
+    /// Tells `sink` of `application`; of written outputs, too, with `log_outputs`.
+    pub fn new(application: ApplicationNumber, sink: EventSink, log_outputs: bool) -> Self {
         Self {
             application,
             sink,

@@ -17,14 +17,15 @@ use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads}
 use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
+use crate::membership::ApplicationNumber;
 use crate::program::{executor_settings, open_field};
 use crate::realtime::prepare_executor_thread;
 use crate::warn;
 
 /// Everything that one application's thread takes with it.
 pub struct ApplicationThread {
-    /// Position in the configuration.
-    pub index: usize,
+    /// Which application it is.
+    pub number: ApplicationNumber,
     /// This node.
     pub node: NodeId,
     /// The channel's ends.
@@ -90,7 +91,7 @@ impl ApplicationThread {
                 Arc::clone(&self.stop),
             ),
         };
-        let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
+        let reporter = Reporter::new(self.number, self.sink, self.log_outputs);
         let shared = (self.gate, self.mailbox);
         let mut follow_up = FollowUp::new(shared, self.board, reporter, environment);
         let observer = move |report: &CycleReport, counters: &Counters| {

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::NodeId;
+use bumpless_base::{NodeId, Table};
 use bumpless_config::Config;
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_redundancy::GroupId;
+use bumpless_transfer::ChannelPlace;
 
 use crate::counter_board::CounterBoard;
-use crate::data_plane::ChannelRuntime;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::members::{Counts, Member, MemberTimes};
+use crate::data_plane::{ChannelRuntime, Channels, Groups};
+use crate::membership::{ApplicationNumber, GroupPlace, MemberPlace, Membership};
 use crate::snapshot::ApplicationSnapshot;
 use crate::wiring::{ROOM, Wiring};
 
 /// What one application's executor shares with the data plane.
 pub struct Shared {
-    /// The application's number: its position in the configuration with which the node started, or the place
-    /// to which it came.
-    pub index: usize,
+    /// The application.
+    pub application: ApplicationNumber,
     /// Role and right to write.
     pub gate: Arc<PublishedPermit>,
     /// Outcomes of states, pauses, what the executor has learned.
@@ -33,51 +34,46 @@ pub struct Shared {
 pub struct MemberSlot {
     /// The application.
     pub name: String,
-    /// Position of its group among those of this node, and its own in the group.
-    pub group: (usize, usize),
+    /// Its number.
+    pub number: ApplicationNumber,
+    /// Its group, and its place there.
+    pub membership: Membership,
 }
 
 /// What executors and data plane share, by position in the wiring.
 #[derive(Clone)]
 pub struct Parts {
     wiring: Wiring,
-    gates: Vec<Arc<PublishedPermit>>,
-    /// By group: which applications have something to say.
-    dirty: Vec<Arc<DirtySet>>,
-    mailboxes: Vec<Arc<ApplicationMailbox>>,
-    boards: Vec<Arc<CounterBoard>>,
-    /// For each application: position of its group in `gates`, and its own in that group.
-    places: Vec<(usize, usize)>,
+    gates: Table<GroupPlace, Arc<PublishedPermit>>,
+    /// Which applications have something to say.
+    dirty: Table<GroupPlace, Arc<DirtySet>>,
+    mailboxes: Table<ChannelPlace, Arc<ApplicationMailbox>>,
+    boards: Table<ChannelPlace, Arc<CounterBoard>>,
+    places: Table<ChannelPlace, Membership>,
 }
 
 impl Parts {
     /// Everything that the applications of `wiring` share with the data plane.
     pub fn new(config: &Config, wiring: &Wiring) -> Self {
-        let mut members = vec![0; wiring.groups.len()];
-        let places: Vec<_> = wiring
+        let mut members: Table<_, _> = wiring.groups.iter().map(|_| 0).collect();
+        let places: Table<_, _> = wiring
             .applications
             .iter()
             .map(|&app| {
                 let group = config.applications[app].group;
-                let at = wiring
-                    .groups
-                    .iter()
-                    .position(|&g| g == group)
-                    .unwrap_or_default();
-                members[at] += 1;
-                (at, members[at] - 1)
+                let group = wiring.group(group).unwrap_or(GroupPlace(0));
+                members[group] += 1;
+                Membership {
+                    group,
+                    member: MemberPlace(members[group] - 1),
+                }
             })
             .collect();
         let dirty = members
             .iter()
             .map(|&count| Arc::new(DirtySet::new(count + ROOM)));
-        let dirty: Vec<_> = dirty.collect();
-        let mailbox = |&(group, member): &(usize, usize)| {
-            Arc::new(ApplicationMailbox::marking(
-                Arc::clone(&dirty[group]),
-                member,
-            ))
-        };
+        let dirty: Table<_, _> = dirty.collect();
+        let mailbox = |at: &Membership| Arc::new(marking(&dirty, *at));
         Self {
             wiring: wiring.clone(),
             gates: wiring.groups.iter().map(|_| Arc::default()).collect(),
@@ -88,28 +84,29 @@ impl Parts {
         }
     }
 
-    /// What the application at position `at` of the wiring shares with the data plane.
-    pub fn shared(&self, at: usize) -> Shared {
+    /// What the application at the place `at` shares with the data plane.
+    pub fn shared(&self, at: ChannelPlace) -> Shared {
         Shared {
-            index: self.wiring.applications[at],
-            gate: Arc::clone(&self.gates[self.places[at].0]),
+            application: self.wiring.number(at),
+            gate: Arc::clone(&self.gates[self.places[at].group]),
             mailbox: Arc::clone(&self.mailboxes[at]),
             board: Arc::clone(&self.boards[at]),
         }
     }
 
-    pub(super) fn groups(&self, config: &Config) -> Vec<GroupRuntime> {
-        let groups = self.wiring.groups.iter().enumerate();
+    pub(super) fn groups(&self, config: &Config) -> Groups {
+        let groups = self.wiring.groups.indices();
         groups
-            .filter_map(|(at, &group)| {
+            .filter_map(|at| {
+                let group = self.wiring.groups[at];
                 let peer = self.wiring.partner_in(config, group)?;
-                let places = self.places.iter().zip(&self.mailboxes).enumerate();
+                let places = self.places.indices();
                 let members: Vec<_> = places
-                    .filter(|(_, (place, _))| place.0 == at)
-                    .map(|(member, (_, mailbox))| {
-                        let application = self.wiring.applications[member];
+                    .filter(|&place| self.places[place].group == at)
+                    .map(|place| {
+                        let application = self.wiring.applications[place];
                         Member {
-                            mailbox: Arc::clone(mailbox),
+                            mailbox: Arc::clone(&self.mailboxes[place]),
                             times: (&config.applications[application]).into(),
                             counts: Counts::Yes,
                         }
@@ -127,36 +124,30 @@ impl Parts {
             .collect()
     }
 
-    pub(super) fn channels(&self) -> Vec<Option<ChannelRuntime>> {
-        let applications = self.wiring.applications.iter().enumerate();
-        let taken = applications.map(|(at, &application)| {
-            let place = (application as u16, self.places[at]);
-            Some(channel(place, &self.mailboxes[at], &self.boards[at]))
+    pub(super) fn channels(&self) -> Channels {
+        let taken = self.places.indices().map(|place| {
+            let of = (self.wiring.number(place), self.places[place]);
+            Some(channel(of, &self.mailboxes[place], &self.boards[place]))
         });
         let vacant = std::iter::repeat_with(|| None).take(ROOM);
         taken.chain(vacant).collect()
     }
 
-    /// What the application number `application` shares with the data plane when it comes to the place
-    /// `member` of the group at position `group`, and what the data plane gets.
+    /// What `application` shares with the data plane when it comes to its place in its group,
+    /// and what the data plane gets.
     pub fn newcomer(
         &self,
-        application: u16,
-        (group, member): (usize, usize),
+        application: ApplicationNumber,
+        membership: Membership,
         times: MemberTimes,
     ) -> (Shared, ChannelRuntime, Member) {
-        let mailbox = ApplicationMailbox::marking(Arc::clone(&self.dirty[group]), member);
         let shared = Shared {
-            index: application.into(),
-            gate: Arc::clone(&self.gates[group]),
-            mailbox: Arc::new(mailbox),
+            application,
+            gate: Arc::clone(&self.gates[membership.group]),
+            mailbox: Arc::new(marking(&self.dirty, membership)),
             board: Arc::default(),
         };
-        let runtime = channel(
-            (application, (group, member)),
-            &shared.mailbox,
-            &shared.board,
-        );
+        let runtime = channel((application, membership), &shared.mailbox, &shared.board);
         let member = Member {
             mailbox: Arc::clone(&shared.mailbox),
             times,
@@ -165,19 +156,19 @@ impl Parts {
         (shared, runtime, member)
     }
 
-    /// The position of the configuration's group `group` among those of this node.
-    pub fn group(&self, group: usize) -> Option<usize> {
-        self.wiring.groups.iter().position(|&g| g == group)
+    /// The place of the configuration's group `group` among those of this node.
+    pub fn group(&self, group: usize) -> Option<GroupPlace> {
+        self.wiring.group(group)
     }
 
-    /// Whether this node is primary of the group at position `group`, at this moment.
-    pub fn is_primary(&self, group: usize) -> bool {
+    /// Whether this node is primary of `group`, at this moment.
+    pub fn is_primary(&self, group: GroupPlace) -> bool {
         self.gates.get(group).is_some_and(|gate| gate.is_primary())
     }
 
-    /// How many groups this node has.
-    pub fn groups_here(&self) -> usize {
-        self.gates.len()
+    /// The groups of this node.
+    pub fn groups_here(&self) -> impl Iterator<Item = GroupPlace> {
+        self.gates.indices()
     }
 
     /// This node.
@@ -185,13 +176,14 @@ impl Parts {
         self.wiring.node
     }
 
-    /// The place of the application that the node has at position `at` from the start.
-    pub fn slot(&self, config: &Config, at: usize) -> MemberSlot {
+    /// Who has the place `at` from the start.
+    pub fn slot(&self, config: &Config, at: ChannelPlace) -> MemberSlot {
         MemberSlot {
             name: config.applications[self.wiring.applications[at]]
                 .name
                 .clone(),
-            group: self.places[at],
+            number: self.wiring.number(at),
+            membership: self.places[at],
         }
     }
 
@@ -201,14 +193,19 @@ impl Parts {
     }
 }
 
+/// The mailbox of the application at `at`, which marks it in its group's set.
+fn marking(dirty: &Table<GroupPlace, Arc<DirtySet>>, at: Membership) -> ApplicationMailbox {
+    ApplicationMailbox::marking(Arc::clone(&dirty[at.group]), at.member.0)
+}
+
 fn channel(
-    (application, group): (u16, (usize, usize)),
+    (application, membership): (ApplicationNumber, Membership),
     mailbox: &Arc<ApplicationMailbox>,
     board: &Arc<CounterBoard>,
 ) -> ChannelRuntime {
     ChannelRuntime {
         application,
-        group,
+        membership,
         mailbox: Arc::clone(mailbox),
         board: Arc::clone(board),
         snapshot: ApplicationSnapshot::default(),

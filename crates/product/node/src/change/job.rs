@@ -2,6 +2,7 @@
 
 use bumpless_base::{Duration, Instant};
 use bumpless_config as config;
+use bumpless_transfer::ChannelPlace;
 
 use super::prepared::Newcomer;
 use crate::data_plane::change::{ChangeOrder, Occupant};
@@ -20,21 +21,21 @@ pub enum Step {
     /// Remove what lies beside the configuration's file.
     Forget,
     /// End the executor of the application at this place, after its cycle; then [`stopped`](super::Changer::stopped).
-    Stop(usize),
+    Stop(ChannelPlace),
     /// Have the executor at this place go on with these settings; then [`tuned`](super::Changer::tuned).
-    Tune(usize, Box<config::Application>),
+    Tune(ChannelPlace, Box<config::Application>),
     /// Have the executors at these places go on with these settings, all before their next cycle, or none; then
     /// [`tuned`](super::Changer::tuned).
     TuneTogether {
         /// The places and settings.
-        all: Vec<(usize, config::Application)>,
+        all: Vec<(ChannelPlace, config::Application)>,
         /// The change does not come back to it: where they do not, that is a weakness, and is tried again beside it.
         last: bool,
     },
     /// Start an executor.
     Start(Box<Newcomer>),
     /// Drop this.
-    Free(Vec<(usize, Occupant)>),
+    Free(Vec<(ChannelPlace, Occupant)>),
     /// The change has ended, or was given up: tell so.
     Tell(String),
 }
@@ -58,7 +59,7 @@ pub(super) enum Job {
     Switch,
     Follow,
     Discount,
-    Stop(usize),
+    Stop(ChannelPlace),
     Dismiss,
     Tune(usize),
     /// Those whose partners are primary change together, or the next attempt at it follows.
@@ -75,7 +76,7 @@ pub(super) enum Job {
         until: Option<Instant>,
     },
     Clear,
-    Free(Vec<(usize, Occupant)>),
+    Free(Vec<(ChannelPlace, Occupant)>),
     Tell(String),
 }
 

@@ -1,18 +1,25 @@
 //! Which application has which place on this node.
 
 use std::collections::BTreeSet;
+use std::iter;
 
+use bumpless_base::{Table, TableIndex};
 use bumpless_config::Config;
+use bumpless_transfer::ChannelPlace;
 
 use crate::build::{MemberSlot, Parts};
+use crate::membership::{ApplicationNumber, GroupPlace, MemberPlace, Membership};
 use crate::wiring::ROOM;
+
+/// Who has each place.
+pub type Slots = Table<ChannelPlace, Option<MemberSlot>>;
 
 /// All places of a node of a pair.
 #[derive(Clone, Debug)]
 pub struct Places {
-    slots: Vec<Option<MemberSlot>>,
+    slots: Slots,
     /// Places in each group that nobody has.
-    vacant: Vec<Vec<usize>>,
+    vacant: Table<GroupPlace, Vec<MemberPlace>>,
     /// Every channel that was in use since the node started: packets of one may be under way for ever.
     used: BTreeSet<u16>,
 }
@@ -21,16 +28,17 @@ impl Places {
     /// The applications of `config`, as a node starts with them.
     pub fn new(config: &Config, parts: &Parts) -> Self {
         let count = parts.count();
-        let mut slots: Vec<_> = (0..count).map(|at| Some(parts.slot(config, at))).collect();
-        slots.resize(count + ROOM, None);
-        let vacant = (0..parts.groups_here())
+        let taken = (0..count).map(|at| Some(parts.slot(config, ChannelPlace(at))));
+        let slots: Slots = taken.chain(iter::repeat_n(None, ROOM)).collect();
+        let vacant = parts
+            .groups_here()
             .map(|group| {
                 let members = slots.iter().flatten();
                 let taken = members
-                    .filter(|slot: &&MemberSlot| slot.group.0 == group)
+                    .filter(|slot: &&MemberSlot| slot.membership.group == group)
                     .count();
                 // The lowest is taken first.
-                (taken..taken + ROOM).rev().collect()
+                (taken..taken + ROOM).rev().map(MemberPlace).collect()
             })
             .collect();
         let used = config.applications.iter().map(|app| app.channel.get());
@@ -42,13 +50,13 @@ impl Places {
     }
 
     /// The place of the application named `name`.
-    pub fn of(&self, name: &str) -> Option<usize> {
+    pub fn of(&self, name: &str) -> Option<ChannelPlace> {
         let has = |slot: &Option<MemberSlot>| slot.as_ref().is_some_and(|slot| slot.name == name);
-        self.slots.iter().position(has)
+        self.slots.iter().position(has).map(ChannelPlace)
     }
 
     /// Who has each place.
-    pub fn slots(&self) -> &[Option<MemberSlot>] {
+    pub fn slots(&self) -> &Slots {
         &self.slots
     }
 
@@ -57,14 +65,15 @@ impl Places {
         self.used.contains(&channel)
     }
 
-    /// Gives the application named `name` a place, and one in the group at position `group`; `None` if
-    /// all are taken.
-    pub fn take(&mut self, name: &str, group: usize) -> Option<(usize, MemberSlot)> {
-        let place = self.slots.iter().position(Option::is_none)?;
+    /// Gives the application named `name` a place, and one in `group`; `None` if all are taken.
+    pub fn take(&mut self, name: &str, group: GroupPlace) -> Option<(ChannelPlace, MemberSlot)> {
+        let place = ChannelPlace(self.slots.iter().position(Option::is_none)?);
         let member = self.vacant.get_mut(group)?.pop()?;
         let slot = MemberSlot {
             name: name.to_owned(),
-            group: (group, member),
+            // Only a pair changes, of which each node runs all applications.
+            number: ApplicationNumber::from_index(place.0),
+            membership: Membership { group, member },
         };
         self.slots[place] = Some(slot.clone());
         Some((place, slot))
@@ -76,9 +85,9 @@ impl Places {
     }
 
     /// Nobody has `place` any more.
-    pub fn leave(&mut self, place: usize) {
-        if let Some(MemberSlot { group, .. }) = self.slots[place].take() {
-            self.vacant[group.0].push(group.1);
+    pub fn leave(&mut self, place: ChannelPlace) {
+        if let Some(MemberSlot { membership, .. }) = self.slots[place].take() {
+            self.vacant[membership.group].push(membership.member);
         }
     }
 }

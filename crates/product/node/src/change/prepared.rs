@@ -5,18 +5,19 @@ use bumpless_base::Duration;
 use bumpless_config::{self as config, Config};
 use bumpless_plan::change::Order;
 use bumpless_plan::{Machine, pair};
-use bumpless_transfer::{Publisher, ReceiverFactory, SenderFactory, Subscriber};
+use bumpless_transfer::{ChannelPlace, Publisher, ReceiverFactory, SenderFactory, Subscriber};
 
 use super::places::Places;
 use crate::admission::Admission;
 use crate::build::{Parts, Shared};
 use crate::data_plane::change::Occupant;
+use crate::membership::GroupPlace;
 use crate::wiring::Wiring;
 
 /// An application that comes.
 pub struct Newcomer {
     /// Its place, which is its number, too.
-    pub place: usize,
+    pub place: ChannelPlace,
     /// Its settings.
     pub settings: config::Application,
     /// What it shares with the data plane.
@@ -36,13 +37,13 @@ pub struct Prepared {
     /// What the plan says of it.
     pub admission: Admission,
     /// Places of applications that go.
-    pub leavers: Vec<usize>,
+    pub leavers: Vec<ChannelPlace>,
     /// Who goes on with other settings, in the order that overloads nothing.
-    pub tuned: Vec<(usize, config::Application)>,
+    pub tuned: Vec<(ChannelPlace, config::Application)>,
     /// If they go on with them together: those that do not yet, by position in `tuned`.
     pub together: Option<Vec<usize>>,
     /// Who comes.
-    pub arrivals: Vec<(usize, Occupant)>,
+    pub arrivals: Vec<(ChannelPlace, Occupant)>,
     /// Their executors.
     pub newcomers: Vec<Newcomer>,
     /// For how long states of those that go may still come.
@@ -101,13 +102,13 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Those that are left to change together and whose group, by its position, `counts`; by position in `tuned`.
-    pub fn left_together(&self, counts: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// Those that are left to change together and whose group `counts`; by position in `tuned`.
+    pub fn left_together(&self, counts: impl Fn(GroupPlace) -> bool) -> Vec<usize> {
         let left = self.together.iter().flatten().copied();
         let counted = |at: &usize| {
             let slot = self.places.slots().get(self.tuned[*at].0);
             slot.and_then(Option::as_ref)
-                .is_some_and(|slot| counts(slot.group.0))
+                .is_some_and(|slot| counts(slot.membership.group))
         };
         left.filter(counted).collect()
     }
@@ -119,7 +120,7 @@ impl Prepared {
         }
     }
 
-    fn place(&self, name: &str) -> Result<usize, String> {
+    fn place(&self, name: &str) -> Result<ChannelPlace, String> {
         let place = self.places.of(name);
         place.ok_or_else(|| format!("'{name}' has no place on this node; restart it"))
     }
@@ -177,7 +178,7 @@ impl Prepared {
         let (shared, runtime, member) =
             workshop
                 .parts
-                .newcomer(place as u16, slot.group, (&settings).into());
+                .newcomer(slot.number, slot.membership, (&settings).into());
         let occupant = Occupant {
             sender: Some(sender),
             receiver: Some(receiver),

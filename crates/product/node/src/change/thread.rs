@@ -351,7 +351,10 @@ impl ChangeThread {
     fn start_newcomer(&mut self, newcomer: Newcomer) {
         let (place, settings) = (newcomer.place, &newcomer.settings);
         let (name, channel) = (&settings.name, settings.channel.get());
-        let sink = self.tools.registry.register(place as u16, name, channel);
+        let sink = self
+            .tools
+            .registry
+            .register(newcomer.shared.application, name, channel);
         let mailbox = Arc::clone(&newcomer.shared.mailbox);
         let (shared, ends) = (newcomer.shared, newcomer.ends);
         let running = &mut self.tools.running;

@@ -2,6 +2,7 @@
 
 use bumpless_base::{Duration, Instant};
 use bumpless_config::Application;
+use bumpless_transfer::ChannelPlace;
 
 /// Until the next attempt at settings that an application did not take.
 const RETRY: Duration = Duration::from_secs(1);
@@ -16,14 +17,14 @@ pub struct Unmade(Vec<One>);
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// The applications.
-    pub all: Vec<(usize, Application)>,
+    pub all: Vec<(ChannelPlace, Application)>,
     /// How long ago the attempt before was, if there was one.
     waited: Duration,
 }
 
 impl Attempt {
     /// The first one.
-    pub const fn first(all: Vec<(usize, Application)>) -> Self {
+    pub const fn first(all: Vec<(ChannelPlace, Application)>) -> Self {
         let waited = Duration::ZERO;
         Self { all, waited }
     }
@@ -55,7 +56,7 @@ struct One {
 
 impl Unmade {
     /// The application in this place goes on, or is there no more.
-    pub fn forget(&mut self, place: usize) {
+    pub fn forget(&mut self, place: ChannelPlace) {
         for one in &mut self.0 {
             one.attempt.all.retain(|it| it.0 != place);
         }
@@ -114,7 +115,7 @@ mod tests {
         Attempt::first(
             places
                 .iter()
-                .map(|place| (*place, settings.clone()))
+                .map(|place| (ChannelPlace(*place), settings.clone()))
                 .collect(),
         )
     }
@@ -162,9 +163,12 @@ mod tests {
     fn who_has_gone_or_was_changed_since_is_not_asked_again() {
         let mut unmade = Unmade::default();
         unmade.note(attempt(&[3, 5]), "why", Instant::ZERO);
-        unmade.forget(5);
+        unmade.forget(ChannelPlace(5));
         let left = unmade.take_due(Instant::ZERO + RETRY).unwrap();
-        assert_eq!(left.all.iter().map(|it| it.0).collect::<Vec<_>>(), [3]);
+        assert_eq!(
+            left.all.iter().map(|it| it.0).collect::<Vec<_>>(),
+            [ChannelPlace(3)]
+        );
         assert!(unmade.told().is_empty());
     }
 }

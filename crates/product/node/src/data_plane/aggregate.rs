@@ -1,19 +1,21 @@
 //! What the applications of a group report together, without asking each of them in every turn.
 
+use std::iter;
 use std::sync::Arc;
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{Epoch, Instant, ProgramStanding};
+use bumpless_base::{Epoch, Instant, ProgramStanding, Table};
 use bumpless_mailbox::MemberStatus;
 
 use super::members::Members;
+use crate::membership::MemberPlace;
 
 /// The sum of what the applications of a group report.
 pub struct Aggregate {
     /// The applications whose status may differ from `known`.
     dirty: Arc<DirtySet>,
-    /// By place, the status that has been counted.
-    known: Vec<MemberStatus>,
+    /// The status that has been counted.
+    known: Table<MemberPlace, MemberStatus>,
     unfit: usize,
     /// Applications whose program is stopped and could go on elsewhere, and those where it stays.
     seeking: usize,
@@ -37,7 +39,7 @@ impl Aggregate {
     pub fn new(dirty: Arc<DirtySet>, count: usize) -> Self {
         Self {
             dirty,
-            known: vec![MemberStatus::default(); count],
+            known: iter::repeat_n(MemberStatus::default(), count).collect(),
             unfit: 0,
             seeking: 0,
             staying: 0,
@@ -64,7 +66,8 @@ impl Aggregate {
     #[inline(never)] // Mostly nothing was reported.
     fn take(&mut self, members: &Members, now: Instant) {
         let dirty = Arc::clone(&self.dirty);
-        dirty.take(|member| {
+        dirty.take(|at| {
+            let member = MemberPlace(at);
             if let (Some(there), Some(&known)) = (members.at(member), self.known.get(member)) {
                 let status = there.mailbox.status();
                 self.known[member] = status;
@@ -81,7 +84,7 @@ impl Aggregate {
     }
 
     /// Takes out what the application at `place` has reported: it is gone. Epochs stay known.
-    pub fn forget(&mut self, place: usize) {
+    pub fn forget(&mut self, place: MemberPlace) {
         if let Some(known) = self.known.get_mut(place) {
             let known = std::mem::take(known);
             self.count(known, MemberStatus::default());
@@ -148,12 +151,12 @@ impl Aggregate {
 
     /// Whether the field device of the application at `place` has accepted such an output, and no state has come since
     /// that was seen.
-    pub fn is_lacking(&self, place: usize) -> bool {
+    pub fn is_lacking(&self, place: MemberPlace) -> bool {
         self.known.get(place).is_some_and(|status| status.lacking)
     }
 
     /// A state of the application at `place` has come: it may include what its field device shows.
-    pub fn note_received(&mut self, place: usize) {
+    pub fn note_received(&mut self, place: MemberPlace) {
         if let Some(status) = self.known.get_mut(place) {
             status.lacking = false;
         }
@@ -166,7 +169,7 @@ impl Aggregate {
 
     /// Voids what field devices showed before `now`.
     pub fn void_comparisons(&mut self, members: &Members, now: Instant) {
-        for (place, status) in self.known.iter_mut().enumerate() {
+        for (place, status) in self.known.indices().zip(&mut self.known) {
             let mailbox = members.at(place).map(|member| &member.mailbox);
             status.compared = mailbox.is_some_and(|mailbox| mailbox.void_comparison(now));
         }
@@ -203,21 +206,21 @@ mod tests {
     fn the_sum_is_what_asking_each_application_would_give() {
         const COUNT: usize = 70;
         let dirty = Arc::new(DirtySet::new(COUNT));
-        let member = |at| Member {
-            mailbox: Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), at)),
+        let member = |at: MemberPlace| Member {
+            mailbox: Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), at.0)),
             times: MemberTimes {
                 period: Duration::from_millis(1),
                 hot_restart: Duration::from_secs(5),
             },
             counts: Counts::Yes,
         };
-        let mut members = Members::new((0..COUNT).map(member).collect(), COUNT);
+        let mut members = Members::new((0..COUNT).map(MemberPlace).map(member).collect(), COUNT);
         let mut aggregate = Aggregate::new(Arc::clone(&dirty), COUNT);
         let mut random = Random::new(7);
         let (mut shown, mut latest) = (0, Instant::ZERO);
         let mut epochs = (Epoch::default(), Epoch::default());
         for round in 0..2_000 {
-            let at = random.below(COUNT as u64) as usize;
+            let at = MemberPlace(random.below(COUNT as u64) as usize);
             if random.chance(0.02) {
                 // One goes, another comes to its place.
                 aggregate.forget(at);
@@ -311,7 +314,7 @@ mod tests {
         assert_eq!(aggregate.outdated_until(), any.then_some(until));
         let compared = each.iter().all(|status| status.compared);
         assert_eq!(aggregate.uncompared_since(each.len()).is_none(), compared);
-        for (place, status) in each.iter().enumerate() {
+        for (place, status) in (0..).map(MemberPlace).zip(&each) {
             assert_eq!(aggregate.is_lacking(place), status.lacking);
         }
         *seen = each

@@ -34,9 +34,9 @@ impl<D: Drivers> DataPlane<D> {
 
     /// The first field device of the group that does not answer this node.
     fn silent_field(&self, group: GroupId) -> ShortText {
-        let of_group = |group_at: usize| self.groups.get(group_at).is_some_and(|g| g.id == group);
+        let of_group = |at| self.groups.get(at).is_some_and(|g| g.id == group);
         let mut channels = self.channels.iter().flatten();
-        let silent = channels.find(|c| of_group(c.group.0) && !c.mailbox.status().fit);
+        let silent = channels.find(|c| of_group(c.membership.group) && !c.mailbox.status().fit);
         let stopped = silent.filter(|c| c.mailbox.status().program != ProgramStanding::Runs);
         if let Some(note) = stopped.and_then(|c| c.board.program(None)) {
             return ShortText::of(format_args!(
@@ -45,7 +45,7 @@ impl<D: Drivers> DataPlane<D> {
                 note.cause.as_str()
             ));
         }
-        let name = silent.and_then(|c| self.titles.fields.get(usize::from(c.application)));
+        let name = silent.and_then(|c| self.titles.fields.get(c.application));
         let name = name.map_or("a field device", String::as_str);
         ShortText::of(format_args!("{name} does not answer"))
     }

@@ -9,11 +9,12 @@ use std::thread::{self, Thread};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_redundancy::{PrepareRefused, WithdrawRefused};
-use bumpless_transfer::{ExchangeError, ReceiverReplacement, SenderReplacement};
+use bumpless_transfer::{ChannelPlace, ExchangeError, ReceiverReplacement, SenderReplacement};
 
 use super::drivers::Drivers;
 use super::members::{Member, MemberTimes};
 use super::{ChannelRuntime, DataPlane};
+use crate::membership::Membership;
 
 /// What a change of the configuration waits for: set by the data plane, read by whoever makes the change.
 #[derive(Debug, Default)]
@@ -94,17 +95,17 @@ pub enum ChangeOrder {
     /// What is prepared is in force: applications come, each to a place that is vacant.
     Switch {
         /// The places, and who comes.
-        arrivals: Vec<(usize, Occupant)>,
+        arrivals: Vec<(ChannelPlace, Occupant)>,
     },
     /// These applications are about to go.
     Discount {
         /// Their places.
-        places: Vec<usize>,
+        places: Vec<ChannelPlace>,
     },
     /// An application goes on with other times.
     Retime {
         /// Its place.
-        place: usize,
+        place: ChannelPlace,
         /// Its times in its group.
         times: MemberTimes,
         /// How long after a state its next one is overdue.
@@ -113,12 +114,12 @@ pub enum ChangeOrder {
     /// The executors of these applications have ended.
     Dismiss {
         /// The places; the answer brings back their members.
-        leavers: Vec<(usize, Occupant)>,
+        leavers: Vec<(ChannelPlace, Occupant)>,
     },
     /// What is left of them goes.
     Clear {
         /// The places, each with an occupant that is vacant.
-        leavers: Vec<(usize, Occupant)>,
+        leavers: Vec<(ChannelPlace, Occupant)>,
     },
 }
 
@@ -197,7 +198,7 @@ impl<D: Drivers> DataPlane<D> {
     /// The configuration on the disk comes into force, even if a place then refuses who comes.
     fn switch(
         &mut self,
-        arrivals: &mut [(usize, Occupant)],
+        arrivals: &mut [(ChannelPlace, Occupant)],
         now: Instant,
     ) -> Result<(), ChangeRefused> {
         let mut result = Ok(());
@@ -207,7 +208,8 @@ impl<D: Drivers> DataPlane<D> {
                 continue;
             }
             let runtime = occupant.runtime.take();
-            if let Some((group, member)) = runtime.as_ref().map(|runtime| runtime.group)
+            if let Some(Membership { group, member }) =
+                runtime.as_ref().map(|runtime| runtime.membership)
                 && let Some(arrival) = occupant.member.take()
             {
                 self.groups[group].arrive(member, arrival);
@@ -221,7 +223,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn exchange(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         occupant: &mut Occupant,
         now: Instant,
     ) -> Result<(), ChangeRefused> {
@@ -249,26 +251,26 @@ impl<D: Drivers> DataPlane<D> {
         Ok(())
     }
 
-    fn discount(&mut self, place: usize, now: Instant) {
+    fn discount(&mut self, place: ChannelPlace, now: Instant) {
         if let Some(Some(runtime)) = self.channels.get(place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             self.groups[group].discount(member, &mut self.cores.redundancy, now);
             // Its states may end at any moment.
             self.cores.receiver.set_expect_within(place, Duration::MAX);
         }
     }
 
-    fn retime(&mut self, place: usize, times: MemberTimes, expect_within: Duration) {
+    fn retime(&mut self, place: ChannelPlace, times: MemberTimes, expect_within: Duration) {
         if let Some(Some(runtime)) = self.channels.get(place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             self.groups[group].set_times(member, times);
             self.cores.receiver.set_expect_within(place, expect_within);
         }
     }
 
-    fn dismiss(&mut self, (place, leaver): &mut (usize, Occupant)) {
+    fn dismiss(&mut self, (place, leaver): &mut (ChannelPlace, Occupant)) {
         if let Some(Some(runtime)) = self.channels.get(*place) {
-            let (group, member) = runtime.group;
+            let Membership { group, member } = runtime.membership;
             leaver.member = self.groups[group].dismiss(member);
         }
     }

@@ -9,6 +9,7 @@ use bumpless_redundancy::{GroupId, Redundancy, RedundancyLevel};
 
 use super::aggregate::Aggregate;
 use super::members::{Counts, Member, MemberTimes, Members};
+use crate::membership::MemberPlace;
 use crate::snapshot::GroupSnapshot;
 
 /// How long an application may be unable to run before this node counts as unfit, and how long a
@@ -92,7 +93,7 @@ impl GroupRuntime {
     /// until then, and tells the core what this node holds.
     pub fn note_received(
         &mut self,
-        member: usize,
+        member: MemberPlace,
         (fresh_until, came_at): (Instant, Instant),
         redundancy: &mut Redundancy,
         now: Instant,
@@ -119,25 +120,25 @@ impl GroupRuntime {
     }
 
     /// An application comes to a vacant place. Its executor has not begun.
-    pub fn arrive(&mut self, place: usize, mut member: Member) {
+    pub fn arrive(&mut self, place: MemberPlace, mut member: Member) {
         member.counts = Counts::OnceThere;
         self.members.put(place, Some(member));
     }
 
     /// The application at `place` is about to go: a node without a state of it counts as ready.
-    pub fn discount(&mut self, place: usize, redundancy: &mut Redundancy, now: Instant) {
+    pub fn discount(&mut self, place: MemberPlace, redundancy: &mut Redundancy, now: Instant) {
         self.members.discount(place);
         self.tell_holding(redundancy, now);
     }
 
     /// The application at `place` is gone; its executor has ended.
-    pub fn dismiss(&mut self, place: usize) -> Option<Member> {
+    pub fn dismiss(&mut self, place: MemberPlace) -> Option<Member> {
         self.aggregate.forget(place);
         self.members.put(place, None)
     }
 
     /// The application at `place` goes on with other times.
-    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
+    pub fn set_times(&mut self, place: MemberPlace, times: MemberTimes) {
         self.members.set_times(place, times);
     }
 

@@ -1,12 +1,15 @@
 //! The applications of a group on this node: their mailboxes and periods, and until when their states are
 //! fresh. They have places, of which some are vacant: applications come and go while others run.
 
+use std::iter;
 use std::sync::Arc;
 
-use bumpless_base::{Duration, IndexedHeap, Instant};
+use bumpless_base::{Duration, IndexedHeap, Instant, Table};
 use bumpless_config as config;
 use bumpless_mailbox::{ApplicationMailbox, StateLife};
 use bumpless_redundancy::Holding;
+
+use crate::membership::MemberPlace;
 
 /// Whether a node is ready to take over only with a fresh state of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +53,13 @@ pub struct Member {
 
 /// The places of a group.
 pub struct Members {
-    places: Vec<Option<Member>>,
+    places: Table<MemberPlace, Option<Member>>,
     /// Those that are taken, longest period first.
-    by_period: Vec<usize>,
+    by_period: Vec<MemberPlace>,
     /// Until when the newest state of each that counts is fresh.
-    freshness: IndexedHeap<Instant>,
+    freshness: IndexedHeap<Instant, MemberPlace>,
     /// Until when the newest state of each that counts is young enough to go on from.
-    usability: IndexedHeap<Instant>,
+    usability: IndexedHeap<Instant, MemberPlace>,
     /// The latest of these instants.
     latest_usable: Option<Instant>,
     /// The latest such instant of the states that an earlier process of this node has left on disk.
@@ -64,7 +67,7 @@ pub struct Members {
     /// How many applications count.
     counting: usize,
     /// At which places the state here is in doubt: a primary role began in doubt and ended before a state was made in it.
-    doubtful: Vec<bool>,
+    doubtful: Table<MemberPlace, bool>,
     /// How many these are.
     in_doubt: usize,
 }
@@ -73,24 +76,24 @@ impl Members {
     /// With `members` in the first of `places`.
     pub fn new(members: Vec<Member>, places: usize) -> Self {
         let mut all = Self {
-            places: vec![None; places.max(members.len())],
+            places: iter::repeat_n(None, places.max(members.len())).collect(),
             by_period: Vec::with_capacity(places.max(members.len())),
             freshness: IndexedHeap::new(places.max(members.len())),
             usability: IndexedHeap::new(places.max(members.len())),
             latest_usable: None,
             restored_usable: None,
             counting: 0,
-            doubtful: vec![false; places.max(members.len())],
+            doubtful: iter::repeat_n(false, places.max(members.len())).collect(),
             in_doubt: 0,
         };
-        for (place, member) in members.into_iter().enumerate() {
+        for (place, member) in (0..).map(MemberPlace).zip(members) {
             all.put(place, Some(member));
         }
         all
     }
 
     /// Has `member` at `place`, or nobody; returns who was there.
-    pub fn put(&mut self, place: usize, member: Option<Member>) -> Option<Member> {
+    pub fn put(&mut self, place: MemberPlace, member: Option<Member>) -> Option<Member> {
         self.forget(place);
         let before = std::mem::replace(&mut self.places[place], member);
         self.recount();
@@ -98,7 +101,7 @@ impl Members {
     }
 
     /// The application at `place` goes on with other times.
-    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
+    pub fn set_times(&mut self, place: MemberPlace, times: MemberTimes) {
         if let Some(Some(member)) = self.places.get_mut(place) {
             member.times = times;
         }
@@ -106,7 +109,7 @@ impl Members {
     }
 
     /// The application at `place` is about to go.
-    pub fn discount(&mut self, place: usize) {
+    pub fn discount(&mut self, place: MemberPlace) {
         if let Some(Some(member)) = self.places.get_mut(place) {
             member.counts = Counts::No;
         }
@@ -126,11 +129,10 @@ impl Members {
 
     /// Sorts and counts the applications anew. Rare, and within the memory that was taken at the start.
     fn recount(&mut self) {
-        let present = |place: &usize| self.places[*place].is_some();
+        let present = |place: &MemberPlace| self.places[*place].is_some();
         self.by_period.clear();
-        self.by_period
-            .extend((0..self.places.len()).filter(present));
-        let period = |place: &usize| {
+        self.by_period.extend(self.places.indices().filter(present));
+        let period = |place: &MemberPlace| {
             self.places[*place]
                 .as_ref()
                 .map(|member| member.times.period)
@@ -148,7 +150,7 @@ impl Members {
 
     /// Those that are there, longest period first.
     pub fn by_period(&self) -> impl Iterator<Item = &Member> {
-        let member = |&place: &usize| self.places[place].as_ref();
+        let member = |&place: &MemberPlace| self.places[place].as_ref();
         self.by_period.iter().filter_map(member)
     }
 
@@ -169,23 +171,23 @@ impl Members {
     }
 
     /// Who is at `place`.
-    pub fn at(&self, place: usize) -> Option<&Member> {
+    pub fn at(&self, place: MemberPlace) -> Option<&Member> {
         self.places.get(place)?.as_ref()
     }
 
-    fn forget(&mut self, place: usize) {
+    fn forget(&mut self, place: MemberPlace) {
         self.freshness.remove(place);
         self.usability.remove(place);
         self.set_doubtful(place, false);
         self.latest_usable = self.latest_usable(|_| true);
     }
 
-    fn set_doubtful(&mut self, place: usize, doubtful: bool) {
+    fn set_doubtful(&mut self, place: MemberPlace, doubtful: bool) {
         let before = std::mem::replace(&mut self.doubtful[place], doubtful);
         self.in_doubt = self.in_doubt - usize::from(before) + usize::from(doubtful);
     }
 
-    fn set_life(&mut self, place: usize, life: StateLife) {
+    fn set_life(&mut self, place: MemberPlace, life: StateLife) {
         self.freshness.set(place, life.fresh_until);
         self.usability.set(place, life.usable_until);
         self.latest_usable = self.latest_usable.max(Some(life.usable_until));
@@ -193,7 +195,7 @@ impl Members {
 
     /// A state of the application at `place` has come, at `came_at` at the earliest, and is fresh until then. One that
     /// did not count does from its first state on.
-    pub fn note_received(&mut self, place: usize, fresh_until: Instant, came_at: Instant) {
+    pub fn note_received(&mut self, place: MemberPlace, fresh_until: Instant, came_at: Instant) {
         let Some(Some(member)) = self.places.get_mut(place) else {
             return;
         };
@@ -220,14 +222,14 @@ impl Members {
     /// A role of primary has ended: what this node has made in it counts, where it has made anything; else what
     /// it began with still does, and if that was in doubt, it still is.
     pub fn own_counts(&mut self) {
-        for place in 0..self.places.len() {
+        for place in self.places.indices() {
             let counts = |member: &&Member| member.counts == Counts::Yes;
             let Some(member) = self.places[place].as_ref().filter(counts) else {
                 continue;
             };
             let (own, undecided) = (member.mailbox.own_life(), member.mailbox.status().undecided);
             self.set_doubtful(place, undecided);
-            let later = |heap: &IndexedHeap<Instant>, until: Instant| {
+            let later = |heap: &IndexedHeap<Instant, MemberPlace>, until: Instant| {
                 let made = (until != Instant::ZERO).then_some(until);
                 heap.key(place).max(made)
             };
@@ -246,8 +248,8 @@ impl Members {
     }
 
     /// Until when the last of the states is young enough to go on from, of those at places that count.
-    pub fn latest_usable(&self, counts: impl Fn(usize) -> bool) -> Option<Instant> {
-        let places = (0..self.places.len()).filter(|&place| counts(place));
+    pub fn latest_usable(&self, counts: impl Fn(MemberPlace) -> bool) -> Option<Instant> {
+        let places = self.places.indices().filter(|&place| counts(place));
         places.filter_map(|place| self.usability.key(place)).max()
     }
 
@@ -268,7 +270,7 @@ impl Members {
 
     /// What this node holds of the states of all applications that count.
     pub fn holding(&self, fit: bool) -> Holding {
-        let first = |heap: &IndexedHeap<Instant>| {
+        let first = |heap: &IndexedHeap<Instant, MemberPlace>| {
             let whole = heap.len() == self.counting;
             heap.first().map(|(until, _)| until).filter(|_| whole)
         };
@@ -285,7 +287,7 @@ impl Members {
 
     /// When the state at `place` ceases to be fresh.
     #[cfg(test)]
-    pub fn freshness(&self, place: usize) -> Option<Instant> {
+    pub fn freshness(&self, place: MemberPlace) -> Option<Instant> {
         self.freshness.key(place)
     }
 }

@@ -34,11 +34,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Duration, Instant, PeerId, ResumeFrom};
+use bumpless_base::{Duration, Instant, PeerId, ResumeFrom, Table};
 use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_secure::{Keyring, RingSuite, Suite};
+use bumpless_transfer::ChannelPlace;
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
@@ -53,6 +54,7 @@ pub use self::resume::ResumeRefused;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
+use crate::membership::{ApplicationNumber, GroupPlace, Membership};
 use crate::persist::Found;
 use crate::snapshot::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 use crate::wiring::Wiring;
@@ -78,8 +80,8 @@ pub enum Command<S: Suite = RingSuite> {
     },
     /// Let the program of an application go on that has failed and is stopped here.
     Resume {
-        /// The application's number.
-        application: u16,
+        /// The application.
+        application: ApplicationNumber,
         /// From what.
         from: ResumeFrom,
         /// Where the answer goes; has room for it.
@@ -114,11 +116,10 @@ pub enum Command<S: Suite = RingSuite> {
 
 /// One application's channel, at the same position in sender and receiver.
 pub struct ChannelRuntime {
-    /// The application's number: its position in the configuration with which the node started, or the place
-    /// to which it came.
-    pub application: u16,
-    /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
-    pub group: (usize, usize),
+    /// The application.
+    pub application: ApplicationNumber,
+    /// Its group, and its place there.
+    pub membership: Membership,
     /// Where the executor learns what became of its states.
     pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor has counted.
@@ -128,7 +129,13 @@ pub struct ChannelRuntime {
 }
 
 /// The groups of which a node is a candidate, and its applications' channels.
-pub(crate) type Applications = (Vec<GroupRuntime>, Vec<Option<ChannelRuntime>>);
+pub(crate) type Applications = (Groups, Channels);
+
+/// The groups of which a node is a candidate.
+pub(crate) type Groups = Table<GroupPlace, GroupRuntime>;
+
+/// The applications' channels; some places are vacant.
+pub type Channels = Table<ChannelPlace, Option<ChannelRuntime>>;
 
 /// What is shared with the control thread.
 pub struct Surroundings<S: Suite = RingSuite> {
@@ -179,8 +186,8 @@ struct Titles {
     partners: Vec<String>,
     /// In configuration order.
     references: Vec<String>,
-    /// Field devices, by number of their applications at the start.
-    fields: Vec<String>,
+    /// Field devices of the applications at the start.
+    fields: Table<ApplicationNumber, String>,
     /// Some application is a program of a user, which can fail.
     programs: bool,
 }
@@ -231,9 +238,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     /// The network of each reference point.
     reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
-    groups: Vec<GroupRuntime>,
-    /// By place; some are vacant.
-    channels: Vec<Option<ChannelRuntime>>,
+    groups: Groups,
+    channels: Channels,
     limits: AllLimits,
     titles: Titles,
     /// Partner by partner, as status shows them.
@@ -307,12 +313,12 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// The groups of which this node is a candidate.
-    pub fn groups(&self) -> &[GroupRuntime] {
+    pub fn groups(&self) -> &Table<GroupPlace, GroupRuntime> {
         &self.groups
     }
 
-    /// The applications' channels, by place; some are vacant.
-    pub fn channels(&self) -> &[Option<ChannelRuntime>] {
+    /// The applications' channels.
+    pub fn channels(&self) -> &Channels {
         &self.channels
     }
 
@@ -340,7 +346,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// The channel at `place` begins with the cycle after this.
-    pub fn set_last_cycle(&mut self, place: usize, cycle: u32) {
+    pub fn set_last_cycle(&mut self, place: ChannelPlace, cycle: u32) {
         self.cores.sender.set_last_cycle(place, cycle);
     }
 
@@ -353,7 +359,7 @@ impl<D: Drivers> DataPlane<D> {
     pub fn restore(&mut self, found: &[Found], now: Instant) {
         for found in found {
             let channel = self.channels.get(found.place).and_then(Option::as_ref);
-            let group = channel.and_then(|channel| self.groups.get_mut(channel.group.0));
+            let group = channel.and_then(|channel| self.groups.get_mut(channel.membership.group));
             if let Some(group) = group {
                 let redundancy = &mut self.cores.redundancy;
                 group.restore(found.epoch, found.usable_until, redundancy, now);

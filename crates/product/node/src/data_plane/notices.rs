@@ -9,6 +9,7 @@ use super::DataPlane;
 use super::causes::{NARROW, failure, role_cause};
 use super::drivers::Drivers;
 use crate::event::{NodeEvent, Redundancy};
+use crate::membership::Membership;
 use crate::short_text::ShortText;
 
 impl<D: Drivers> DataPlane<D> {
@@ -84,7 +85,7 @@ impl<D: Drivers> DataPlane<D> {
                 };
                 runtime.mailbox.settle(ticket, false);
                 runtime.snapshot.failed += 1;
-                let (application, group) = (runtime.application, runtime.group.0);
+                let (application, group) = (runtime.application, runtime.membership.group);
                 // While no partner is there, every state fails; that redundancy is lost says it all.
                 let expected = self.groups[group].snapshot.partner_heard;
                 if expected && cause != FailureCause::SessionEnded {
@@ -116,7 +117,8 @@ impl<D: Drivers> DataPlane<D> {
                 };
                 runtime.snapshot.received_cycle = Some(cycle);
                 runtime.snapshot.received_at = Some(now);
-                let (application, (group, member)) = (runtime.application, runtime.group);
+                let (application, Membership { group, member }) =
+                    (runtime.application, runtime.membership);
                 let redundancy = &mut self.cores.redundancy;
                 let last_there = redundancy.last_there(self.groups[group].peer);
                 let came_at = last_there.map_or(self.stalls.arrived_since, |at| {
@@ -132,7 +134,7 @@ impl<D: Drivers> DataPlane<D> {
                 let Some(runtime) = &self.channels[channel] else {
                     return;
                 };
-                let (application, group) = (runtime.application, runtime.group.0);
+                let (application, group) = (runtime.application, runtime.membership.group);
                 let role = self.cores.redundancy.role(self.groups[group].id);
                 if role == Some(Role::Backup) {
                     self.record(now, NodeEvent::Overdue { application });
@@ -236,10 +238,9 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     fn role_changed(&mut self, group: GroupId, (to, cause): (Role, RoleCause), now: Instant) {
-        let Some(at) = self.groups.iter().position(|runtime| runtime.id == group) else {
+        let Some(runtime) = self.groups.iter_mut().find(|runtime| runtime.id == group) else {
             return;
         };
-        let runtime = &mut self.groups[at];
         runtime.snapshot.changed_at = now;
         runtime.snapshot.change_cause = ShortText::of(role_cause(cause));
         let handed_over = cause == RoleCause::HandOver;

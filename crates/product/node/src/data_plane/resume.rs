@@ -7,6 +7,7 @@ use bumpless_wire::Role;
 
 use super::DataPlane;
 use super::drivers::Drivers;
+use crate::membership::ApplicationNumber;
 
 /// Why an order that a program go on is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +38,13 @@ impl<D: Drivers> DataPlane<D> {
     /// Passes an order that the program of `application` go on to its executor, if it is stopped here (F-39).
     pub(super) fn resume_program(
         &self,
-        application: u16,
+        application: ApplicationNumber,
         from: ResumeFrom,
     ) -> Result<(), ResumeRefused> {
         let mut channels = self.channels.iter().flatten();
         let channel = channels.find(|channel| channel.application == application);
         let channel = channel.ok_or(ResumeRefused::NotHere)?;
-        let group = self.groups[channel.group.0].id;
+        let group = self.groups[channel.membership.group].id;
         if self.cores.redundancy.role(group) != Some(Role::Primary) {
             return Err(ResumeRefused::NotPrimary);
         }

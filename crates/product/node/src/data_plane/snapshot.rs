@@ -34,7 +34,7 @@ impl<D: Drivers> DataPlane<D> {
         for port in self.ports.iter_mut().flatten() {
             port.forget_mismatches(now);
         }
-        for at in 0..self.groups.len() {
+        for at in self.groups.indices() {
             let (id, level) = (self.groups[at].id, self.groups[at].level);
             let (Some(level), Some(cause)) = (level, level.and_then(unheard)) else {
                 continue;
@@ -120,7 +120,7 @@ impl<D: Drivers> DataPlane<D> {
             channel.board.add_to(&mut counters);
             let status = channel.mailbox.status();
             let stopped = status.program != ProgramStanding::Runs;
-            let shown = &mut snapshot.applications[usize::from(channel.application)];
+            let shown = &mut snapshot.applications[channel.application];
             *shown = ApplicationSnapshot {
                 field_silent: !status.fit && !stopped,
                 silent_devices: channel.board.silent(),

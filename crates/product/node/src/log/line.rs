@@ -1,10 +1,10 @@
 //! What an event looks like: a line of `bumpless.event/1` (spec/events.md), or of words.
 
-use bumpless_base::Instant;
-use bumpless_base::Role;
+use bumpless_base::{Instant, Role, TableIndex};
 use serde_json::{Map, Value, json};
 
 use crate::event::NodeEvent;
+use crate::membership::ApplicationNumber;
 
 /// The schema of every line.
 const SCHEMA: &str = "bumpless.event/1";
@@ -16,7 +16,7 @@ pub struct Names {
     pub node: String,
     /// Groups in configuration order.
     pub groups: Vec<String>,
-    /// Applications and their channels in configuration order.
+    /// Applications and their channels, by number.
     pub applications: Vec<(String, u16)>,
     /// Networks in configuration order.
     pub links: Vec<String>,
@@ -77,13 +77,13 @@ impl Names {
         named(&self.groups, at.into())
     }
 
-    fn application(&self, at: u16) -> &str {
-        let found = self.applications.get(usize::from(at));
+    fn application(&self, at: ApplicationNumber) -> &str {
+        let found = self.applications.get(at.index());
         found.map_or("", |(name, _)| name)
     }
 
-    fn channel(&self, at: u16) -> u16 {
-        let found = self.applications.get(usize::from(at));
+    fn channel(&self, at: ApplicationNumber) -> u16 {
+        let found = self.applications.get(at.index());
         found.map_or(0, |&(_, channel)| channel)
     }
 }

@@ -17,6 +17,7 @@ use bumpless_base::{Epoch, Instant, NodeId};
 use bumpless_config::{self as config, Config};
 use bumpless_controller::retain::{Applied, Record, Table};
 use bumpless_net_linux::Clock;
+use bumpless_transfer::ChannelPlace;
 
 use self::folder::{Folder, FolderError};
 use self::identity::{Identity, Saved, Versions};
@@ -26,6 +27,7 @@ use self::way::{Bell, way};
 use self::writer::{Client, wall_ns};
 pub use self::writer::{RunningWriter, Tellers};
 use crate::RunError;
+use crate::membership::ApplicationNumber;
 use crate::program;
 use crate::wiring::Wiring;
 
@@ -36,7 +38,7 @@ const OTHERS_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The application's place.
-    pub place: usize,
+    pub place: ChannelPlace,
     /// Epoch in which the state's cycle ran.
     pub epoch: Epoch,
     /// Until when it may be gone on from; `None`: only its retained variables are of use.
@@ -88,8 +90,8 @@ impl Disk {
             Err(FolderError::Io(_)) => {}
             Ok(()) => disk.folder.remove_leftovers(),
         }
-        for (place, &at) in wiring.applications.iter().enumerate() {
-            let application = &config.applications[at];
+        for place in wiring.applications.indices() {
+            let application = &config.applications[wiring.applications[place]];
             if application.persist.is_some() {
                 disk.look_for(place, application, wanted);
             }
@@ -99,7 +101,7 @@ impl Disk {
 
     fn look_for(
         &mut self,
-        place: usize,
+        place: ChannelPlace,
         application: &config::Application,
         wanted: &dyn Fn() -> bool,
     ) {
@@ -214,11 +216,11 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// The way of the application number `application` with these settings, whose program is `version`; `None`: it does not
+    /// The way of `application` with these settings, whose program is `version`; `None`: it does not
     /// persist. The first one of a name gets what was found of it.
     pub fn keeper(
         &self,
-        application: u16,
+        application: ApplicationNumber,
         settings: &config::Application,
         version: Saved,
     ) -> Option<Keeper> {

@@ -16,6 +16,7 @@ use super::identity::Identity;
 use super::way::{Bell, Outlet, StateCopy};
 use crate::event::NodeEvent;
 use crate::log::{EventSink, LogRegistry};
+use crate::membership::ApplicationNumber;
 use crate::note::Note;
 use crate::short_text::ShortText;
 
@@ -29,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// An application whose states are written.
 pub struct Client {
     /// Its number, for the log.
-    pub application: u16,
+    pub application: ApplicationNumber,
     /// Whose states they are.
     pub identity: Identity,
     /// What its file is called.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bumpless_config as config;
+use bumpless_transfer::ChannelPlace;
 
 use super::{LOOK, Made, Running, RunningApplication, TIMEOUT, not_here};
 use crate::applications::{Participant, Together};
@@ -15,7 +16,10 @@ impl Running {
     ///
     /// # Errors
     /// Why none does, in words.
-    pub fn tune_together(&mut self, all: &[(usize, config::Application)]) -> Result<(), String> {
+    pub fn tune_together(
+        &mut self,
+        all: &[(ChannelPlace, config::Application)],
+    ) -> Result<(), String> {
         let changed = self.try_together(all);
         changed.map_err(|why| {
             let names: Vec<_> = all.iter().map(|it| format!("'{}'", it.1.name)).collect();
@@ -24,7 +28,7 @@ impl Running {
         })
     }
 
-    fn try_together(&mut self, all: &[(usize, config::Application)]) -> Result<(), String> {
+    fn try_together(&mut self, all: &[(ChannelPlace, config::Application)]) -> Result<(), String> {
         let mut made = Vec::new();
         for (place, settings) in all {
             made.push((*place, self.make_tried(*place, settings)?));
@@ -59,7 +63,11 @@ impl Running {
     }
 
     /// As [`make`](Self::make), tried with a copy of the newest state, so that hardly anything is left that can fail.
-    fn make_tried(&self, place: usize, settings: &config::Application) -> Result<Made, String> {
+    fn make_tried(
+        &self,
+        place: ChannelPlace,
+        settings: &config::Application,
+    ) -> Result<Made, String> {
         let running = self.threads.get(&place).ok_or_else(|| not_here(settings))?;
         let state = match running.version.is_another(settings) {
             true => running.newest_state()?,
@@ -68,8 +76,8 @@ impl Running {
         self.make(place, settings, state.as_deref())
     }
 
-    fn together(&self, all: &[(usize, config::Application)]) -> Result<Together, String> {
-        let participant = |(place, settings): &(usize, config::Application)| {
+    fn together(&self, all: &[(ChannelPlace, config::Application)]) -> Result<Together, String> {
+        let participant = |(place, settings): &(ChannelPlace, config::Application)| {
             let running = self.threads.get(place).ok_or_else(|| not_here(settings))?;
             let before = &running.version.settings;
             let times = (before.period, before.deadline, before.expiry);

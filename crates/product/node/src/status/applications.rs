@@ -29,11 +29,11 @@ pub fn applications(
             .map(|node| &config.nodes[usize::from(node.0)]);
         nodes.any(|node| node.name == names.node)
     };
-    let known = |(number, app): (usize, _)| {
+    let known = |(number, app)| {
         let at = (*directory.applications.get(number)?)?;
         Some((at, app, config.applications.get(at)?))
     };
-    let applications = snapshot.applications.iter().enumerate();
+    let applications = snapshot.applications.indices().zip(&snapshot.applications);
     let mut members: Vec<_> = applications
         .filter_map(known)
         .filter(|(_, _, settings)| runs_here(settings))

@@ -7,14 +7,21 @@ use bumpless_net_linux::Screen;
 
 use crate::directory::Directory;
 use crate::log::Names;
+use crate::membership::ApplicationNumber;
 use crate::short_text::ShortText;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{ApplicationSnapshot, Snapshot};
+
+/// The applications with their numbers.
+fn numbered(
+    snapshot: &Snapshot,
+) -> impl Iterator<Item = (ApplicationNumber, &ApplicationSnapshot)> {
+    snapshot.applications.indices().zip(&snapshot.applications)
+}
 
 /// Field devices that do not answer this node.
 pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
     let config = &directory.config;
-    let numbered = snapshot.applications.iter().enumerate();
-    let silent = numbered.filter(|(_, app)| app.field_silent);
+    let silent = numbered(snapshot).filter(|(_, app)| app.field_silent);
     let told = silent.filter_map(|(number, _)| {
         let settings = config.applications.get((*directory.applications.get(number)?)?)?;
         let address = settings.field.as_ref()?.places();
@@ -31,7 +38,7 @@ pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> 
 pub fn silent_devices(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
     let config = &directory.config;
     let mut told = Vec::new();
-    for (number, app) in snapshot.applications.iter().enumerate() {
+    for (number, app) in numbered(snapshot) {
         let at = directory.applications.get(number).copied().flatten();
         let Some(settings) = at.and_then(|at| config.applications.get(at)) else {
             continue;
@@ -58,8 +65,7 @@ pub fn silent_devices(snapshot: &Snapshot, directory: &Directory) -> Vec<String>
 /// Programs that have failed and are stopped on this node.
 pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
     let config = &directory.config;
-    let numbered = snapshot.applications.iter().enumerate();
-    let stopped = numbered.filter(|(_, app)| app.program_stopped);
+    let stopped = numbered(snapshot).filter(|(_, app)| app.program_stopped);
     let told = stopped.filter_map(|(number, app)| {
         let settings = config.applications.get((*directory.applications.get(number)?)?)?;
         let fault = app.program_fault;

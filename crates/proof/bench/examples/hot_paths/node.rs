@@ -8,6 +8,7 @@ use bumpless_node::build::{Beginning, Node};
 use bumpless_node::data_plane::Turn;
 use bumpless_node::data_plane::drivers::Sockets;
 use bumpless_node::wiring::Wiring;
+use bumpless_transfer::ChannelPlace;
 
 use crate::roles::PAIR;
 
@@ -39,7 +40,7 @@ fn turns(applications: u16, rounds: u64) {
     for round in 0..rounds {
         let application = (round % u64::from(applications)) as usize;
         parts
-            .shared(application)
+            .shared(ChannelPlace(application))
             .mailbox
             .note_published(round, bumpless_mailbox::StateLife::until(now));
         assert!(matches!(plane.turn(|| now), Turn::Wait(_)));

@@ -22,7 +22,7 @@ use bumpless_node::realtime::prepare_thread;
 use bumpless_node::state_security::StateGuard;
 use bumpless_node::wiring::Wiring;
 use bumpless_secure::{Keyring, RingSuite, Secret};
-use bumpless_transfer::Subscriber;
+use bumpless_transfer::{ChannelPlace, Subscriber};
 
 use super::ChannelSender;
 
@@ -128,7 +128,7 @@ impl Node {
         let mut channels = Vec::new();
         let ends = publishers.into_iter().zip(subscribers);
         for (at, (publisher, subscriber)) in ends.enumerate() {
-            let shared = self.parts.shared(at);
+            let shared = self.parts.shared(ChannelPlace(at));
             if at == 0 {
                 meet(&shared.gate, timeout)?;
             }

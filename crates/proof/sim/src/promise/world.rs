@@ -385,12 +385,12 @@ impl<'a> World<'a> {
                     ticket,
                     took,
                     ..
-                } => self.close(channel, ticket, Some(took.as_nanos())),
+                } => self.close(channel.0, ticket, Some(took.as_nanos())),
                 SenderEvent::Failed {
                     channel, ticket, ..
                 }
                 | SenderEvent::Superseded { channel, ticket } => {
-                    self.close(channel, ticket, None);
+                    self.close(channel.0, ticket, None);
                 }
             }
         }
@@ -459,7 +459,7 @@ impl<'a> World<'a> {
         let mut out = [0; MAX_ACK_LEN];
         while let Some(ack) = self.receiver.poll_ack(&mut out) {
             for link in ack.links.intersection(self.manner.up).iter() {
-                self.answer(usize::from(link.0), ack.channel, &out[..ack.len]);
+                self.answer(usize::from(link.0), ack.channel.0, &out[..ack.len]);
             }
         }
     }

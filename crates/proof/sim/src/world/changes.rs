@@ -8,6 +8,7 @@ use bumpless_config::{Application, Config};
 use bumpless_node::change::{Newcomer, Step};
 use bumpless_node::data_plane::Command;
 use bumpless_node::program::executor_settings;
+use bumpless_transfer::ChannelPlace;
 
 use super::World;
 use crate::application::App;
@@ -217,13 +218,13 @@ impl World {
             }
             Step::Stop(place) => {
                 let ended = process
-                    .app(place)
+                    .app(place.0)
                     .is_none_or(|app| app.machine.is_between_cycles());
                 if !ended {
                     process.change.pending = Some(Step::Stop(place));
                     return false;
                 }
-                process.apps[place] = None;
+                process.apps[place.0] = None;
                 process.change.changer.stopped();
                 self.show_readers(node);
             }
@@ -238,7 +239,7 @@ impl World {
 
     /// Has these go on with their settings, all or none; returns whether that is decided: not as long as one of them is in a cycle, or
     /// one of several has a state on its way.
-    fn tune(&mut self, node: usize, all: Vec<(usize, Application)>, last: bool) -> bool {
+    fn tune(&mut self, node: usize, all: Vec<(ChannelPlace, Application)>, last: bool) -> bool {
         let local = self.hosts[node].clock.local(self.now());
         let Some(process) = self.hosts[node].process.as_mut() else {
             return false;
@@ -248,7 +249,7 @@ impl World {
             let settled = !several || app.is_settled();
             settled && app.machine.is_between_cycles()
         };
-        let ready = |(place, _): &(usize, _)| process.app(*place).is_none_or(is_ready);
+        let ready = |(place, _): &(ChannelPlace, _)| process.app(place.0).is_none_or(is_ready);
         if !all.iter().all(ready) {
             process.change.pending = Some(Step::TuneTogether { all, last });
             return false;
@@ -256,7 +257,7 @@ impl World {
         let mut next = Vec::new();
         let mut result = Ok(());
         for (place, settings) in all {
-            let Some(app) = process.app(place) else {
+            let Some(app) = process.app(place.0) else {
                 continue;
             };
             let mut application = Box::new(Fallible {
@@ -269,7 +270,7 @@ impl World {
         }
         if result.is_ok() {
             for (place, settings, application) in next {
-                if let Some(app) = process.app(place) {
+                if let Some(app) = process.app(place.0) {
                     let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
                     app.machine.exchange(executor, application);
                     let channel = &mut app.machine.replication().inner;
@@ -324,7 +325,7 @@ impl World {
         let sink = process
             .change
             .registry
-            .register(place as u16, &settings.name, channel);
+            .register(shared.application, &settings.name, channel);
         let ours = (index, &settings);
         let mut app = App::new(
             ours,
@@ -340,12 +341,12 @@ impl World {
             app.received_at = channel.snapshot.received_at;
             app.received_cycle = channel.snapshot.received_cycle;
         }
-        if process.apps.len() <= place {
-            process.apps.resize_with(place + 1, || None);
+        if process.apps.len() <= place.0 {
+            process.apps.resize_with(place.0 + 1, || None);
         }
-        process.apps[place] = Some(app);
+        process.apps[place.0] = Some(app);
         self.show_readers(node);
-        self.plan_application(node, place, now);
+        self.plan_application(node, place.0, now);
     }
 
     /// Outputs are expected of the applications of which a configuration is in force on both nodes, from a

@@ -240,14 +240,14 @@ impl World {
             return;
         };
         let plane = &process.plane;
-        for (app, channel) in process.apps.iter_mut().zip(plane.channels()) {
+        for (app, channel) in process.apps.iter_mut().zip(plane.channels().iter()) {
             let (Some(app), Some(channel)) = (app, channel) else {
                 continue;
             };
             let cycle = channel.snapshot.received_cycle;
             if channel.snapshot.received_at != app.received_at || cycle != app.received_cycle {
                 (app.received_at, app.received_cycle) = (channel.snapshot.received_at, cycle);
-                let peer = plane.groups()[channel.group.0].peer;
+                let peer = plane.groups()[channel.membership.group].peer;
                 let tag = plane.cores().redundancy.transfer_tag(peer);
                 let session = tag.unwrap_or_default();
                 let id = self.config.applications[app.index].channel.get();

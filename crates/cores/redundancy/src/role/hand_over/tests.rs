@@ -4,7 +4,7 @@ use crate::role::agreement::Agreement;
 use crate::role::state::{Simplex, Tenure};
 use crate::setup::GroupSetup;
 use alloc::vec;
-use bumpless_base::NodeId;
+use bumpless_base::{Candidate, NodeId, PeerId};
 use bumpless_wire::NO_REFERENCE;
 
 fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
@@ -45,8 +45,13 @@ fn promised(until: Instant) -> RoleMachine {
         hot_restart: Duration::from_secs(5),
         stop_when_old: false,
     };
-    let mut machine =
-        RoleMachine::new(&setup, 0, 1, agreement, (&Timing::default(), Instant::ZERO));
+    let mut machine = RoleMachine::new(
+        &setup,
+        PeerId(0),
+        Candidate(1),
+        agreement,
+        (&Timing::default(), Instant::ZERO),
+    );
     machine.lasting.promised_until = until;
     machine
 }
@@ -87,7 +92,7 @@ fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
 /// Candidate 0 of no reference point, primary since `now`: it may write without asking anybody.
 fn primary(s: &Surroundings<'_>) -> RoleMachine {
     let mut machine = promised(Instant::ZERO);
-    machine.terms.index = 1;
+    machine.terms.index = Candidate(1);
     machine.state = RoleState::Primary(Tenure {
         cold: false,
         incarnation: s.session,

@@ -17,7 +17,7 @@ fn told(reports: &[CycleReport]) -> Vec<Value> {
         ..Names::default()
     };
     let mut log = EventLog::new(names);
-    let mut reporter = Reporter::new(1, log.sink(), false);
+    let mut reporter = Reporter::new(ApplicationNumber(1), log.sink(), false);
     reports.iter().for_each(|report| reporter.report(report));
     let mut lines = Vec::new();
     log.drain(|names, at, event| lines.push(render(names, at, event)));

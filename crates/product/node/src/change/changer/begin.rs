@@ -1,6 +1,7 @@
 //! Which step each job of a change takes.
 
 use bumpless_base::{Duration, Instant};
+use bumpless_transfer::ChannelPlace;
 
 use super::Changer;
 use crate::change::job::{Begun, Job, LAPSE, Step};
@@ -136,7 +137,7 @@ impl Changer {
                 }
             }
             Job::Clear => {
-                let vacant = |&place: &usize| {
+                let vacant = |&place: &ChannelPlace| {
                     let nobody = Occupant {
                         sender: Some(self.workshop.senders.vacant()),
                         receiver: Some(self.workshop.receivers.vacant()),

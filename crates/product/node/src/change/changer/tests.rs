@@ -1,4 +1,5 @@
 use bumpless_base::{Duration, NodeId, Role};
+use bumpless_transfer::ChannelPlace;
 
 use super::*;
 use crate::build::build_cores;
@@ -43,7 +44,10 @@ impl Agreed {
     }
 
     fn set_role(&self, role: Role) {
-        self.parts.shared(0).gate.set_role(role, Instant::ZERO);
+        self.parts
+            .shared(ChannelPlace(0))
+            .gate
+            .set_role(role, Instant::ZERO);
     }
 
     fn poll(&mut self) -> Option<Step> {

@@ -68,9 +68,9 @@ fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
     group.role_changed(Role::Primary, false, redundancy, at(2));
     mailboxes.iter().for_each(|it| it.note_decided(at(2)));
     group.role_changed(Role::Backup, true, redundancy, at(20));
-    assert_eq!(group.members.freshness(0), Some(at(50)));
-    assert_eq!(group.members.freshness(1), Some(at(2000)));
-    group.note_received(0, (at(70), at(30)), redundancy, at(30));
+    assert_eq!(group.members.freshness(MemberPlace(0)), Some(at(50)));
+    assert_eq!(group.members.freshness(MemberPlace(1)), Some(at(2000)));
+    group.note_received(MemberPlace(0), (at(70), at(30)), redundancy, at(30));
     assert_eq!(group.members.holding(true).fresh_until, Some(at(70)));
 }
 
@@ -96,7 +96,7 @@ fn what_was_in_doubt_is_so_after_a_role_in_which_one_made_no_state() {
         assert!(holding.some_usable_until.is_some());
         (holding.fresh_until, holding.usable_until)
     };
-    for member in 0..2 {
+    for member in [0, 1].map(MemberPlace) {
         group.note_received(member, (at(70), at(10)), redundancy, at(10));
     }
     assert_eq!(surely(&group), (Some(at(70)), Some(at(5010))));
@@ -106,9 +106,9 @@ fn what_was_in_doubt_is_so_after_a_role_in_which_one_made_no_state() {
     group.role_changed(Role::Starting, false, redundancy, at(30));
     assert_eq!(surely(&group), (None, None));
     // A state that comes from a primary is not in doubt, whatever was.
-    group.note_received(0, (at(90), at(35)), redundancy, at(35));
+    group.note_received(MemberPlace(0), (at(90), at(35)), redundancy, at(35));
     assert_eq!(surely(&group), (None, None));
-    group.note_received(1, (at(90), at(35)), redundancy, at(35));
+    group.note_received(MemberPlace(1), (at(90), at(35)), redundancy, at(35));
     assert_eq!(surely(&group), (Some(at(90)), Some(at(5035))));
 }
 
