@@ -299,7 +299,7 @@ impl<D: Drivers> DataPlane<D> {
             snapshot.up = up;
             snapshot.came_up |= up;
         }
-        self.choose_links(peer, now);
+        self.tell_link_health(peer, now);
         self.record(
             now,
             NodeEvent::Link {
@@ -311,7 +311,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// States go over links that are up, of which each channel prefers those that pass packets of full length.
-    fn choose_links(&mut self, peer: PeerId, now: Instant) {
+    fn tell_link_health(&mut self, peer: PeerId, now: Instant) {
         let links = self.ports.len();
         let first = usize::from(peer.0) * links;
         let Some(states) = self.link_snapshots.get(first..first + links) else {
@@ -340,7 +340,7 @@ impl<D: Drivers> DataPlane<D> {
         if let Some(snapshot) = self.link_snapshots.get_mut(at) {
             snapshot.narrow = narrow;
         }
-        self.choose_links(peer, now);
+        self.tell_link_health(peer, now);
         let network = self.link_name(link);
         let (passes, remedy) = match narrow {
             true => ("short packets only: ", NARROW),
