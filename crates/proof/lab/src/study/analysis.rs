@@ -132,6 +132,8 @@ pub struct Cell<'a> {
     pub through: Trips,
     /// Messages from the failover on, while the way was dead, that were never answered.
     pub lost: usize,
+    /// Messages of all runs that were lost before, while nothing was dead.
+    pub lost_before: usize,
 }
 
 impl<'a> Cell<'a> {
@@ -140,6 +142,13 @@ impl<'a> Cell<'a> {
         let median = self.failovers.percentile(50)?;
         let mut runs = self.on_time.iter().copied();
         runs.find(|run| failover(run) == Some(median))
+    }
+
+    fn losses(&self) -> String {
+        match self.lost_before {
+            0 => format!("{} lost", self.lost),
+            before => format!("{} lost, and {before} before", self.lost),
+        }
     }
 
     /// Transport, backup, and messages of others if there were any, for people.
@@ -204,6 +213,11 @@ fn cell<'a>(
     };
     let through = [Phase::Failover, Phase::During];
     let has_no_end = |run: &&&Run| chosen(run, &[Phase::Failover]).any(|us| us.is_none());
+    let lost_before = |run: &&Run| {
+        chosen(run, &[Phase::Before])
+            .filter(Option::is_none)
+            .count()
+    };
     let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
     Some(Cell {
         transport,
@@ -217,6 +231,7 @@ fn cell<'a>(
         during: trips(&on_time, &[Phase::During]),
         through: trips(&on_time, &through),
         lost: on_time.iter().map(lost).sum(),
+        lost_before: runs.iter().map(lost_before).sum(),
         on_time,
         runs,
     })
@@ -302,15 +317,15 @@ fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &st
             f64::from(limit) / 1e3
         ),
         seen: format!(
-            "longest failover {:.1} ms, longest message {:.1} ms, {} lost",
+            "longest failover {:.1} ms, longest message {:.1} ms, {}",
             failover as f64 / 1e3,
             longest as f64 / 1e3,
-            cell.lost
+            cell.losses()
         ),
         count,
         above,
         explained,
-        held: count > 0 && above == explained,
+        held: count > 0 && above == explained && cell.lost_before == 0,
     }
 }
 
@@ -363,13 +378,13 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
             f64::from(alone) / 1e3
         ),
         seen: match seen {
-            Some(seen) => format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),
-            None => format!("none was answered, {} lost", cell.lost),
+            Some(seen) => format!("{:.1} ms, {}", f64::from(seen) / 1e3, cell.losses()),
+            None => format!("none was answered, {}", cell.losses()),
         },
         count: cell.through.count(),
         above,
         explained,
-        held: (above - explained) as f64 <= share * count && cell.lost == 0,
+        held: (above - explained) as f64 <= share * count && cell.lost + cell.lost_before == 0,
     })
 }
 

@@ -162,6 +162,11 @@ fn what_was_lost_long_before_the_way_died_is_no_failover() {
     // At 3.525 s: what was due at 0.5 s was lost before, what was due at 3.5 s is under way.
     let before = run(&trips, 3_525, 3_700);
     assert_eq!(failover(&before), Some(6_000));
+    let judged = promises(&study(vec![before]));
+    assert!(
+        !judged[0].held && judged[0].seen.ends_with("0 lost, and 1 before"),
+        "it is lost all the same: {judged:?}"
+    );
     trips[70] = None;
     assert_eq!(failover(&run(&trips, 3_525, 3_700)), None);
 }
