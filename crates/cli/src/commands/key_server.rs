@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bumpless_key_server::{Config, Options, Request, socket_path};
+use bumpless_net_linux::secrets;
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
 
@@ -112,6 +113,7 @@ impl KeyServer {
 
 impl Run {
     fn run(self) -> Outcome {
+        secrets::keep_out_of_core_dumps().map_err(Failure::refused)?;
         let config = load(&self.config, self.json)?;
         let options = Options {
             json: self.json,

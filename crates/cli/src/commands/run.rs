@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_net_linux::secrets;
 use bumpless_node::{LogFormat, RunOptions};
 use clap::Args;
 
@@ -75,6 +76,7 @@ impl Run {
     }
 
     fn execute(self) -> Outcome {
+        secrets::keep_out_of_core_dumps().map_err(Failure::refused)?;
         let config = output::load(&self.config, self.log.json())?;
         let node = output::find_node(&config, &self.node)?;
         let mut options = self.log.options()?;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_net_linux::secrets;
 use bumpless_node::witness::{self, Certified, WitnessOptions};
 use clap::Args;
 
@@ -70,6 +71,7 @@ impl Witness {
     }
 
     fn execute(self) -> Outcome {
+        secrets::keep_out_of_core_dumps().map_err(Failure::refused)?;
         if self.names.len() > 1 && self.names.len() != self.listen.len() {
             return Err(Failure::usage(format_args!(
                 "there are {} names for {} addresses: give one --name for all, or one for each --listen in the same order",

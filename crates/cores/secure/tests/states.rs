@@ -272,6 +272,36 @@ fn times_that_are_compared_bound_the_age_of_a_state() {
 }
 
 #[test]
+fn a_clock_that_was_ahead_and_is_set_right_shuts_no_state_out() {
+    let keys = keys(&[1]);
+    let replay = Replay::Timestamp {
+        max_age: Duration::from_millis(500),
+    };
+    let (ahead, right_again) = (3_600_000 * MS, 10_000 * MS);
+    let mut left = sealer(Method::Authenticated, 9);
+    let mut right = opener(Method::Authenticated, replay);
+    let before = seal(&mut left, &keys, b"a state", ahead);
+    let [first, second] = [(); 2].map(|()| seal(&mut left, &keys, b"a state", right_again));
+    let late = seal(&mut left, &keys, b"a state", right_again - 501 * MS);
+    assert!(open(&mut right, &keys, &before, ahead).is_ok());
+    assert!(open(&mut right, &keys, &second, right_again).is_ok());
+    // What was captured while the clock was ahead, and what is older by its time.
+    let refused = [
+        (&before, StateRefusal::Future),
+        (&late, StateRefusal::Replayed),
+    ];
+    for (state, why) in refused {
+        assert_eq!(open(&mut right, &keys, state, right_again), Err(why));
+    }
+    // The same, with the first one of after the step still to come: numbers count where times do not.
+    let mut right = opener(Method::Authenticated, replay);
+    let after = seal(&mut left, &keys, b"a state", ahead);
+    assert!(open(&mut right, &keys, &after, ahead).is_ok());
+    let again = open(&mut right, &keys, &first, right_again);
+    assert_eq!(again, Err(StateRefusal::Replayed));
+}
+
+#[test]
 fn what_was_refused_changes_nothing() {
     let keys = keys(&[1]);
     let mut left = sealer(Method::Aes256Gcm, 9);

@@ -20,6 +20,7 @@ pub mod poll;
 pub mod random;
 pub mod realtime;
 mod screen;
+pub mod secrets;
 pub mod sockets;
 mod sys;
 pub mod terminal;

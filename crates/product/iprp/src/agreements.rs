@@ -459,7 +459,7 @@ impl Service {
         let unanswered = self.unanswered.iter();
         let unanswered = unanswered.map(|(at, why)| json!({"at": at.to_string(), "why": why}));
         let identity = self.identities.loaded();
-        let notes = identity.notes().iter().cloned();
+        let notes = self.identities.cares().into_iter();
         let deaf = self.deaf.iter();
         let deaf = deaf.map(|why| format!("other hosts cannot call this one: {why}"));
         let shown = json!({

@@ -185,7 +185,14 @@ impl Service {
 
     /// Whoever a list names that is another one than before is not served any more, and has the next keys no more.
     fn judge_anew(&mut self) {
-        let Some(identity) = self.identities.changed(std::time::Instant::now()) else {
+        let now = std::time::Instant::now();
+        let changed = self.identities.changed(now);
+        if let Some(lines) = self.identities.news(now) {
+            for line in lines {
+                self.events.say("care", json!({"about": line}), line);
+            }
+        }
+        let Some(identity) = changed else {
             return;
         };
         self.callers.judge(&identity);

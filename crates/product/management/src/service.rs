@@ -103,8 +103,12 @@ pub trait Host: Send {
     /// are not, and another secret is needed.
     fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool;
 
-    /// Packets with the partner at this position are neither opened nor sealed from here on.
-    fn forget_keys(&mut self, partner: usize);
+    /// Packets with the partner at this position are neither opened nor sealed from here on. `false`: that was not
+    /// possible at present, and is to be said again.
+    fn forget_keys(&mut self, partner: usize) -> bool;
+
+    /// What needs care about this node's own certificate, authorities and list is this from here on, a line each.
+    fn set_cares(&mut self, _lines: &[String]) {}
 
     /// It stands otherwise with a partner.
     fn changed(&mut self, partner: usize, state: &PartnerState);
@@ -225,6 +229,7 @@ impl Service {
     }
 
     fn turn(&mut self, now: Instant) {
+        self.judge_anew(now);
         self.accept(now);
         for outcome in self.guests.drive(&self.setup.partners, now) {
             match outcome {
@@ -233,15 +238,6 @@ impl Service {
                     self.obey(partner, events, now);
                 }
                 Outcome::Ended(from, why) => self.tell_refused(from, &why),
-            }
-        }
-        if let Some(identity) = self.identity.changed(now) {
-            self.guests.dismiss();
-            for (at, peer) in self.peers.iter_mut().enumerate() {
-                peer.begin_anew();
-                if peer.is_revoked(&identity) {
-                    self.host.forget_keys(at);
-                }
             }
         }
         while let Ok(order) = self.orders.try_recv() {
@@ -253,15 +249,28 @@ impl Service {
             if let Some(answer) = self.host.proposal(at) {
                 self.peers[at].answer(answer);
             }
+            self.peers[at].settle(at, self.host.as_mut());
             self.peers[at].call_when_due((&self.setup, at), &mut self.identity, now);
             let events = self.peers[at].drive(now);
             self.obey(at, events, now);
-            if let Some(ring) = self.peers[at].retire(now) {
-                self.host.set_keys(at, &ring);
-            }
+            self.peers[at].retire(at, self.host.as_mut(), now);
             if let Some(state) = self.peers[at].news() {
                 self.host.changed(at, state);
             }
+        }
+    }
+
+    /// Whoever is revoked by a list that is another one than before has no session and no keys any more.
+    fn judge_anew(&mut self, now: Instant) {
+        if let Some(identity) = self.identity.changed(now) {
+            self.guests.dismiss();
+            for peer in &mut self.peers {
+                peer.begin_anew();
+                peer.judge(&identity);
+            }
+        }
+        if let Some(lines) = self.identity.news(now) {
+            self.host.set_cares(lines);
         }
     }
 

@@ -25,6 +25,40 @@ enum Told {
     Forgotten,
 }
 
+/// Does not take so many rings that seal and orders to forget, and tells all else.
+struct Refusing {
+    telling: Telling,
+    seals: usize,
+    forgets: usize,
+}
+
+impl Host for Refusing {
+    fn set_profile(&mut self, partner: usize, profile: &Profile) -> bool {
+        self.telling.set_profile(partner, profile)
+    }
+
+    fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool {
+        if ring.seals && self.seals > 0 {
+            self.seals -= 1;
+            return false;
+        }
+        self.telling.set_keys(partner, ring)
+    }
+
+    fn forget_keys(&mut self, partner: usize) -> bool {
+        if self.forgets > 0 {
+            self.forgets -= 1;
+            return false;
+        }
+        self.telling.forget_keys(partner)
+    }
+
+    fn changed(&mut self, partner: usize, state: &PartnerState) {
+        assert!(!state.has_key || self.seals == 0, "nothing seals yet");
+        self.telling.changed(partner, state);
+    }
+}
+
 struct Telling(Sender<Told>);
 
 impl Host for Telling {
@@ -37,8 +71,8 @@ impl Host for Telling {
         self.0.send(Told::Ring(secrets, ring.seals)).is_ok()
     }
 
-    fn forget_keys(&mut self, _partner: usize) {
-        let _ = self.0.send(Told::Forgotten);
+    fn forget_keys(&mut self, _partner: usize) -> bool {
+        self.0.send(Told::Forgotten).is_ok()
     }
 
     fn changed(&mut self, _partner: usize, state: &PartnerState) {
@@ -113,10 +147,17 @@ fn setup(site: &Site, folder: &str, node: u8, ports: [u16; 2], lifetime: Duratio
 }
 
 fn begin(setup: Setup) -> (Running, Receiver<Told>) {
+    begin_with(setup, |telling| Box::new(telling))
+}
+
+fn begin_with(
+    setup: Setup,
+    host: impl FnOnce(Telling) -> Box<dyn Host>,
+) -> (Running, Receiver<Told>) {
     let names = (setup.profile.node.clone(), setup.profile.pair.clone());
     let identity = Identity::load(&setup.identity, &names.0, &names.1, system_clock()).unwrap();
     let (sender, told) = channel();
-    let running = start(setup, identity, Box::new(Telling(sender))).unwrap();
+    let running = start(setup, identity, host(Telling(sender))).unwrap();
     (running, told)
 }
 
@@ -277,6 +318,30 @@ fn the_keys_of_a_certificate_that_is_revoked_are_over_and_it_gets_no_others() {
     await_told(&left, |it| matches!(it, Told::Forgotten).then_some(()));
     let problem = problem(&left);
     assert!(problem.contains("revoked"), "{problem}");
+}
+
+#[test]
+fn what_a_data_plane_does_not_take_is_said_again_until_it_does() {
+    let site = Site::new();
+    let ports = ports();
+    site.issue("left.tank");
+    site.issue("right.tank");
+    let refusing = |telling| -> Box<dyn Host> {
+        Box::new(Refusing {
+            telling,
+            seals: 3,
+            forgets: 3,
+        })
+    };
+    let (_left, left) = begin_with(setup(&site, "left.tank", 0, ports, DAY), refusing);
+    let (_right, right) = begin_with(setup(&site, "right.tank", 1, ports, DAY), refusing);
+    assert_eq!(sealing(&left, None), sealing(&right, None));
+    let name = site.authority.name("right.tank").unwrap();
+    site.authority.revoke(name.short(), now()).unwrap();
+    let folder = site.folder.path();
+    let list = std::fs::read(folder.join("pki/revoked.pem")).unwrap();
+    std::fs::write(folder.join("left.tank/revoked.pem"), list).unwrap();
+    await_told(&left, |it| matches!(it, Told::Forgotten).then_some(()));
 }
 
 #[test]

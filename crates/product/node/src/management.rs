@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bumpless_base::MAX_LINKS;
 use bumpless_config::{Certificates, Config};
@@ -38,6 +38,8 @@ const TAKEN: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub struct Sessions {
     states: Arc<Mutex<Vec<(String, PartnerState)>>>,
+    /// What needs care about the node's own certificate, authorities and list.
+    cares: Arc<Mutex<Vec<String>>>,
     /// Way to the partner of a pair, and its name.
     partner: Arc<OnceLock<(Errand, String)>>,
 }
@@ -89,7 +91,18 @@ impl Sessions {
     /// What is wrong with them, a line each.
     pub fn weaknesses(&self) -> Vec<String> {
         let of = |(name, state): (String, PartnerState)| weaknesses(&name, &state);
-        self.all().into_iter().flat_map(of).collect()
+        let mut lines: Vec<_> = self.all().into_iter().flat_map(of).collect();
+        lines.extend(self.cares().iter().cloned());
+        lines
+    }
+
+    fn cares(&self) -> MutexGuard<'_, Vec<String>> {
+        self.cares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What needs care from here on; returns what did before.
+    fn set_cares(&self, lines: &[String]) -> Vec<String> {
+        std::mem::replace(&mut *self.cares(), lines.to_vec())
     }
 }
 
@@ -265,23 +278,27 @@ impl management::Host for DataPlaneKeys {
         }
     }
 
-    fn forget_keys(&mut self, partner: usize) {
+    fn forget_keys(&mut self, partner: usize) -> bool {
         let Some(keys) = self.held[partner].clone() else {
-            return;
+            return true;
         };
         self.give_states(partner, &keys, false);
         if let (Some(group), Correspondent::Partner(peer)) = (&self.group, self.with[partner]) {
             group.bar(peer, true);
-            return;
+            return true;
         }
         // A full queue of orders empties within a turn of the data plane.
-        let until = Instant::now() + TAKEN;
-        while Instant::now() < until {
-            if let Some(answer) = self.order(partner, &keys, Use::Nothing) {
-                self.unanswered.push((answer, Some(keys)));
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let Some(answer) = self.order(partner, &keys, Use::Nothing) else {
+            return false;
+        };
+        self.unanswered.push((answer, Some(keys)));
+        true
+    }
+
+    fn set_cares(&mut self, lines: &[String]) {
+        let before = self.sessions.set_cares(lines);
+        for line in lines.iter().filter(|line| !before.contains(line)) {
+            self.log.tell_weakness(Clock.now(), line.clone());
         }
     }
 

@@ -1,23 +1,22 @@
 //! What a node shows of itself, and whom it believes: certificate, key, authorities and revocation list, checked.
 
+mod found;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use zeroize::Zeroizing;
 
+use self::found::Found;
 use crate::certificate::{Certificate, CertificateFault};
 use crate::clock::{Clock, now, told};
-use crate::key;
-use crate::list::RevocationList;
 use crate::name::NodeName;
-use crate::pem;
-use crate::problem::{Cause, Problem, Problems};
-use crate::refusal::{Refusal, explain};
+use crate::problem::{Cause, Problems};
 use crate::trust::Trust;
+
+/// The end of a certificate is told so many seconds before.
+const CARE: u64 = 30 * 24 * 3600;
 
 /// Where a node's certificate, key and authorities are, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +56,8 @@ pub struct Identity {
     certificate: Certificate,
     certified: Arc<CertifiedKey>,
     trust: Arc<Trust>,
+    /// With the authorities that have ended: judges who was believed while they counted.
+    before: Arc<Trust>,
     clock: Clock,
     provider: Arc<CryptoProvider>,
     notes: Vec<String>,
@@ -66,7 +67,7 @@ impl Identity {
     /// The identity of `node` of `pair`, as the configuration calls them. It is judged by `clock`, and so are the partners
     /// of its sessions.
     ///
-    /// A revocation list that changes is read by loading the identity again.
+    /// A revocation list that changes is read by loading the identity again, or with [`Identity::with_lists`].
     ///
     /// # Errors
     /// Everything that is wrong with the files.
@@ -99,12 +100,48 @@ impl Identity {
         let certified = found.certified();
         let trust = found.trust(name.as_ref().map(|(name, _)| name.as_str()));
         match (name, certified, trust, found.problems.is_empty()) {
-            (Some((name, certificate)), Some(certified), Some(trust), true) => Ok(Self {
+            (Some((name, certificate)), Some(certified), Some((trust, before)), true) => Ok(Self {
                 name,
                 certificate,
                 certified,
                 trust,
+                before,
                 clock,
+                provider: found.provider,
+                notes: found.notes,
+            }),
+            _ => Err(Problems(found.problems)),
+        }
+    }
+
+    /// The identity of the same node, by the same clock, as `paths` have it by now.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files.
+    pub fn load_again(&self, paths: &IdentityPaths) -> Result<Self, Problems> {
+        let (node, pair) = (self.name.node(), self.name.pair());
+        Self::load(paths, node, pair, self.clock())
+    }
+
+    /// This identity with the authorities and the revocation list that `paths` have by now. *So a list counts where the
+    /// node's own certificate has ended, or another one is just being copied.*
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files of authorities and list.
+    pub fn with_lists(&self, paths: &IdentityPaths) -> Result<Self, Problems> {
+        let mut found = Found::of(paths, now(&self.clock));
+        found.takes_ended = true;
+        found.read_trust();
+        found.chain = Some(self.certified.cert.clone());
+        let believed = found.believed();
+        match (believed, found.problems.is_empty()) {
+            (Some((trust, before)), true) => Ok(Self {
+                name: self.name.clone(),
+                certificate: self.certificate.clone(),
+                certified: Arc::clone(&self.certified),
+                trust,
+                before,
+                clock: self.clock(),
                 provider: found.provider,
                 notes: found.notes,
             }),
@@ -127,6 +164,24 @@ impl Identity {
         &self.notes
     }
 
+    /// That the node's certificate has ended, or will before long: within 30 days, or the last third of its time if that
+    /// is shorter. Sessions that are there go on; new ones cannot be made after the end.
+    pub fn ending(&self) -> Option<String> {
+        let (now, ends) = (now(&self.clock), self.certificate.ends);
+        let lasts = ends
+            .as_secs()
+            .saturating_sub(self.certificate.begins.as_secs());
+        let soon = CARE.min(lasts / 3);
+        let left = ends.as_secs().saturating_sub(now.as_secs());
+        (left < soon).then(|| {
+            let (ends, name) = (told(ends), self.name.short());
+            let verb = if left == 0 { "has ended" } else { "ends" };
+            format!(
+                "the certificate of {name} {verb} on {ends}; issue another one with 'bumpless pki issue {name}' before new sessions are refused"
+            )
+        })
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         Arc::clone(&self.clock)
     }
@@ -139,183 +194,13 @@ impl Identity {
         Arc::clone(&self.trust)
     }
 
+    /// Judges who was believed once, by authorities that may have ended since.
+    pub(crate) fn before(&self) -> &Trust {
+        &self.before
+    }
+
     pub(crate) fn certified(&self) -> CertifiedKey {
         CertifiedKey::clone(&self.certified)
-    }
-}
-
-/// What the files have, each that could be read, and what is wrong with all.
-struct Found<'a> {
-    paths: &'a IdentityPaths,
-    now: UnixTime,
-    provider: Arc<CryptoProvider>,
-    chain: Option<Vec<CertificateDer<'static>>>,
-    key: Option<Zeroizing<PrivateKeyDer<'static>>>,
-    authorities: Option<Vec<CertificateDer<'static>>>,
-    lists: Option<Vec<CertificateRevocationListDer<'static>>>,
-    problems: Vec<Problem>,
-    notes: Vec<String>,
-}
-
-impl<'a> Found<'a> {
-    fn read(paths: &'a IdentityPaths, now: UnixTime) -> Self {
-        let mut found = Self {
-            paths,
-            now,
-            provider: Arc::new(ring::default_provider()),
-            chain: None,
-            key: None,
-            authorities: None,
-            lists: None,
-            problems: Vec::new(),
-            notes: Vec::new(),
-        };
-        found.chain = found.keep(&paths.certificate, pem::certificates(&paths.certificate));
-        found.key = found.keep(&paths.key, pem::key(&paths.key));
-        found.authorities = found.keep(&paths.authorities, pem::certificates(&paths.authorities));
-        found.lists = match &paths.revoked {
-            Some(path) => found.keep(path, pem::lists(path)),
-            None => Some(Vec::new()),
-        };
-        found
-    }
-
-    fn keep<T>(&mut self, path: &Path, result: Result<T, impl Into<Cause>>) -> Option<T> {
-        result.map_err(|cause| self.add(path, cause)).ok()
-    }
-
-    /// Tells a problem, each once.
-    fn add(&mut self, path: &Path, cause: impl Into<Cause>) {
-        let problem = Problem::at(path, cause);
-        let said = problem.to_string();
-        if !self.problems.iter().any(|it| it.to_string() == said) {
-            self.problems.push(problem);
-        }
-    }
-
-    /// What the node is called, and what else its certificate says.
-    fn name(
-        &mut self,
-        name: impl FnOnce(&Certificate) -> Result<NodeName, Cause>,
-    ) -> Option<(NodeName, Certificate)> {
-        let path = &self.paths.certificate;
-        let own = self.chain.as_ref()?.first()?;
-        let certificate = self.keep(path, Certificate::read(own))?;
-        if let Err(fault) = certificate.check_time(self.now) {
-            self.add(path, fault);
-        }
-        if !certificate.signs {
-            self.add(path, CertificateFault::Usage("digital signatures"));
-        }
-        let name = self.keep(path, name(&certificate))?;
-        Some((name, certificate))
-    }
-
-    fn certified(&mut self) -> Option<Arc<CertifiedKey>> {
-        let (chain, key) = (self.chain.clone()?, self.key.as_ref()?);
-        let certified = key::certified(chain, key, &self.paths.certificate);
-        let path = match certified {
-            Err(Cause::Certificate(_)) => &self.paths.certificate,
-            _ => &self.paths.key,
-        };
-        self.keep(path, certified).map(Arc::new)
-    }
-
-    /// The authorities, if the node's own certificate is one of theirs.
-    fn trust(&mut self, name: Option<&str>) -> Option<Arc<Trust>> {
-        let roots = self.roots()?;
-        let lists = self.lists.clone()?;
-        self.judge_lists(&lists);
-        let path = self.paths.revoked.as_deref().unwrap_or(Path::new(""));
-        let trust = Trust::new(roots, &lists, &self.provider);
-        let trust = self.keep(path, trust.map_err(|_| Cause::Garbled("revocation list")))?;
-        let (own, between) = self.chain.as_ref()?.split_first()?;
-        let called = |name| trust.check_called(own, between, name, self.now);
-        let judged = trust
-            .check_calling(own, between, self.now)
-            .and_then(|()| name.map_or(Ok(()), called));
-        if let Err(error) = judged {
-            self.refuse(explain(&error));
-        }
-        Some(Arc::new(trust))
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        let fault = match refusal {
-            Refusal::Partner(fault) => fault,
-            other => CertificateFault::Other(other.wrong()),
-        };
-        let path = match (&fault, &self.paths.revoked) {
-            (CertificateFault::RevocationList(_), Some(path)) => path,
-            _ => &self.paths.certificate,
-        };
-        self.add(path, fault);
-    }
-
-    /// The authorities that are valid. Those that have ended do not count, and are told if others are left.
-    fn roots(&mut self) -> Option<RootCertStore> {
-        let path = &self.paths.authorities;
-        let mut roots = RootCertStore::empty();
-        let (mut ended, mut wrong) = (Vec::new(), Vec::new());
-        for der in self.authorities.as_ref()? {
-            match authority(der, self.now) {
-                Ok(_) if roots.add(der.clone()).is_ok() => {}
-                Ok(_) => wrong.push(CertificateFault::Garbled),
-                Err(
-                    fault @ (CertificateFault::Expired { .. } | CertificateFault::NotYet { .. }),
-                ) => {
-                    ended.push(fault);
-                }
-                Err(fault) => wrong.push(fault),
-            }
-        }
-        match roots.is_empty() {
-            true => wrong.append(&mut ended),
-            false => {
-                let told = |it: &CertificateFault| {
-                    format!(
-                        "{}: an authority's certificate {}",
-                        path.display(),
-                        it.wrong()
-                    )
-                };
-                self.notes.extend(ended.iter().map(told));
-            }
-        }
-        let fine = wrong.is_empty();
-        wrong.into_iter().for_each(|fault| self.add(path, fault));
-        fine.then_some(roots)
-    }
-
-    /// Whether the lists are of the authorities, or of those between them and the node.
-    fn judge_lists(&mut self, lists: &[CertificateRevocationListDer<'static>]) {
-        let Some(path) = &self.paths.revoked else {
-            return;
-        };
-        let known = self.authorities.iter().chain(&self.chain).flatten();
-        let known: Vec<_> = known
-            .filter_map(|der| Certificate::read(der).ok())
-            .map(|read| read.subject_der)
-            .collect();
-        for der in lists {
-            match RevocationList::read(der) {
-                Some(list) if !known.contains(&list.issuer_der) => {
-                    self.add(path, Cause::OtherList);
-                }
-                Some(list) => self.notes.extend(overdue(&list, path, self.now)),
-                // What rustls still reads of it may belong to nobody, and so revoke nothing.
-                None => self.add(path, Cause::Garbled("revocation list")),
-            }
-        }
-    }
-}
-
-/// What an authority's certificate says, if it is valid.
-fn authority(der: &CertificateDer<'_>, now: UnixTime) -> Result<Certificate, CertificateFault> {
-    let read = Certificate::read(der)?;
-    match read.authority {
-        true => read.check_time(now).map(|()| read),
-        false => Err(CertificateFault::NoAuthority),
     }
 }
 
@@ -360,14 +245,4 @@ fn only_name(certificate: &Certificate) -> Result<NodeName, Cause> {
         }
         .into()),
     }
-}
-
-/// Tells a list for which there should be a newer one.
-fn overdue(list: &RevocationList, path: &Path, now: UnixTime) -> Option<String> {
-    let due = list.renewed.filter(|&due| now > due)?;
-    let path = path.display();
-    Some(format!(
-        "{path}: the revocation list should have been renewed by {}; what was revoked since then is not known here",
-        told(due)
-    ))
 }

@@ -96,7 +96,7 @@ impl Identity {
         let mut at = now(&self.clock());
         // Times are looked at before lists. So it is judged again at a moment at which it was valid; each has its own.
         for _ in 0..=shown.len() {
-            let judged = self.trust().check_calling(own, between, at);
+            let judged = self.before().check_calling(own, between, at);
             at = match judged.map_err(|error| explain(&error)) {
                 Err(Refusal::Partner(CertificateFault::Revoked)) => return true,
                 Err(Refusal::Partner(CertificateFault::Expired { ended, .. })) => ended,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_iprp_daemon::Options;
+use bumpless_net_linux::secrets;
 use clap::Args;
 
 use crate::output::{Failure, Outcome};
@@ -30,6 +31,7 @@ impl Run {
     }
 
     fn execute(self) -> Outcome {
+        secrets::keep_out_of_core_dumps().map_err(Failure::refused)?;
         let config = super::load(&self.config, self.json)?;
         let (stop, reload) = stop::stop_and_reload_flags()?;
         let options = Options {

@@ -24,6 +24,8 @@ pub fn lines(status: &Value) -> Vec<String> {
     if let Some(problem) = status["problem"].as_str() {
         lines.push(format!("problem: {problem}"));
     }
+    let cares = status["cares"].as_array().into_iter().flatten();
+    lines.extend(cares.map(|care| format!("needs care: {}", text(care))));
     let absent = status["absent_addresses"].as_array();
     let absent = absent.into_iter().flatten();
     lines.extend(absent.map(|address| self::absent(&text(address))));

@@ -51,20 +51,15 @@ impl Seen {
             Replay::Counter if older => Err(StateRefusal::Replayed),
             Replay::Session if older || past => Err(StateRefusal::Replayed),
             Replay::Counter | Replay::Session => Ok(()),
-            Replay::Timestamp { max_age } => self.check_time(header.published_ns, max_age, now_ns),
-        }
-    }
-
-    fn check_time(&self, at: u64, max_age: Duration, now_ns: u64) -> Result<(), StateRefusal> {
-        if at > now_ns.saturating_add(AHEAD_NS) {
-            return Err(StateRefusal::Future);
-        }
-        if at < self.newest_ns {
-            return Err(StateRefusal::Replayed);
-        }
-        match now_ns.saturating_sub(at) > max_age.as_nanos() {
-            true => Err(StateRefusal::Old),
-            false => Ok(()),
+            Replay::Timestamp { max_age } => {
+                // A clock that was ahead was set right: times of then are no measure, but counters still are.
+                let measure = match self.newest_ns > now_ns.saturating_add(AHEAD_NS) {
+                    true if older => return Err(StateRefusal::Replayed),
+                    true => 0,
+                    false => self.newest_ns,
+                };
+                check_time(header.published_ns, (measure, now_ns), max_age)
+            }
         }
     }
 
@@ -77,6 +72,25 @@ impl Seen {
             self.next = (self.next + 1) % PAST;
         }
         self.newest = Some((header.origin, header.counter));
-        self.newest_ns = self.newest_ns.max(header.published_ns);
+        // Of what may be opened by times, an earlier one comes only after a clock was set back.
+        self.newest_ns = header.published_ns;
+    }
+}
+
+/// Whether a state of `at` may be opened after one of `newest_ns`, when the clock shows `now_ns`.
+fn check_time(
+    at: u64,
+    (newest_ns, now_ns): (u64, u64),
+    max_age: Duration,
+) -> Result<(), StateRefusal> {
+    if at > now_ns.saturating_add(AHEAD_NS) {
+        return Err(StateRefusal::Future);
+    }
+    if at < newest_ns {
+        return Err(StateRefusal::Replayed);
+    }
+    match now_ns.saturating_sub(at) > max_age.as_nanos() {
+        true => Err(StateRefusal::Old),
+        false => Ok(()),
     }
 }

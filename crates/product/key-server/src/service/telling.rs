@@ -75,6 +75,7 @@ impl Service {
             "name": self.name,
             "site": self.site,
             "problem": self.problem,
+            "cares": self.identities.cares(),
             "absent_addresses": absent(&listen).iter().map(ToString::to_string).collect::<Vec<_>>(),
             "connections": members,
             "unknown_connections": guests,

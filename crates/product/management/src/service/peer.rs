@@ -32,10 +32,20 @@ pub struct Peer {
     path: usize,
     /// What the partner has shown in the session of which the keys are.
     shown: Vec<CertificateDer<'static>>,
+    /// What the host has not taken yet.
+    owed: Option<Owed>,
     /// What was proposed to the partner and is not answered.
     proposal: Option<Proposal>,
     state: PartnerState,
     told: Option<PartnerState>,
+}
+
+/// What the host is told again until it takes it.
+enum Owed {
+    /// To forget the keys.
+    Nothing,
+    /// To use these, and whether the partner waits to hear that they seal.
+    Keys(Ring, bool),
 }
 
 struct Proposal {
@@ -62,6 +72,7 @@ impl Peer {
             pause: PAUSE.0,
             path: 0,
             shown: Vec::new(),
+            owed: None,
             proposal: None,
             state: PartnerState::default(),
             told: None,
@@ -83,17 +94,37 @@ impl Peer {
         self.coming = None;
     }
 
-    /// Whether the certificate that the partner has shown has been revoked since. Then its keys and sessions are over.
-    pub fn is_revoked(&mut self, identity: &Identity) -> bool {
-        let revoked = identity.has_revoked(&self.shown);
-        if revoked {
+    /// If the certificate that the partner has shown has been revoked since, its keys and sessions are over.
+    pub fn judge(&mut self, identity: &Identity) {
+        if identity.has_revoked(&self.shown) {
             self.close();
             self.keys = Keys::default();
+            self.owed = Some(Owed::Nothing);
             self.shown.clear();
             let refused = Refusal::Partner(CertificateFault::Revoked);
             self.state.problem = Some(refused.to_string());
         }
-        revoked
+    }
+
+    /// Tells the host again what it has not taken.
+    pub fn settle(&mut self, at: usize, host: &mut dyn Host) {
+        match self.owed.take() {
+            Some(Owed::Nothing) if !host.forget_keys(at) => self.owed = Some(Owed::Nothing),
+            Some(Owed::Keys(ring, waits)) => self.give(at, host, ring, waits),
+            _ => {}
+        }
+    }
+
+    /// Gives the host the keys, and then tells the partner, if it waits for that, that they seal: it takes those of
+    /// before out of use.
+    fn give(&mut self, at: usize, host: &mut dyn Host, ring: Ring, waits: bool) {
+        if !host.set_keys(at, &ring) {
+            self.owed = Some(Owed::Keys(ring, waits));
+            return;
+        }
+        if waits && let Some(connection) = &mut self.connection {
+            connection.say(&Message::Sealing);
+        }
     }
 
     /// The partner has called, and shown who it is.
@@ -104,7 +135,9 @@ impl Peer {
     /// Its state, if that has changed since it was told last.
     pub fn news(&mut self) -> Option<&PartnerState> {
         self.state.connected = self.connection.is_some();
-        self.state.has_key = self.keys.seal();
+        // Until the host has taken them, nothing is sealed with them.
+        let waits = matches!(self.owed, Some(Owed::Keys(_, true)));
+        self.state.has_key = self.keys.seal() && !waits;
         if self.told.as_ref() == Some(&self.state) {
             return None;
         }
@@ -149,8 +182,13 @@ impl Peer {
         }
     }
 
-    pub fn retire(&mut self, now: Instant) -> Option<Ring> {
-        self.keys.retire(now)
+    /// Takes keys out of use whose time is over.
+    pub fn retire(&mut self, at: usize, host: &mut dyn Host, now: Instant) {
+        if let Some(ring) = self.keys.retire(now) {
+            let waits = matches!(self.owed, Some(Owed::Keys(_, true)));
+            self.owed = None;
+            self.give(at, host, ring, waits);
+        }
     }
 
     /// Calls if this node calls, and no session is there, or the key is old.
@@ -163,7 +201,8 @@ impl Peer {
         let partner = &setup.partners[at];
         let old = |it: &Connection| now >= it.began() + setup.key_lifetime;
         let wanted = self.connection.as_ref().is_none_or(old);
-        if !partner.calls || !wanted || self.coming.is_some() || now < self.call_at {
+        let busy = self.coming.is_some() || self.owed.is_some();
+        if !partner.calls || !wanted || busy || now < self.call_at {
             return;
         }
         let Some(path) = partner.paths.get(self.path % partner.paths.len().max(1)) else {
@@ -211,8 +250,11 @@ impl Peer {
             } => {
                 self.state.mismatches = setup.profile.mismatches(&profile);
                 let ring = self.keys.agreed(secret);
-                // Before anything is sealed: what is sent then keeps to it.
-                let taken = host.set_profile(at, &profile) && host.set_keys(at, &ring);
+                // Before anything is sealed: what is sent then keeps to it. What is owed goes first.
+                self.settle(at, host);
+                let taken = self.owed.is_none()
+                    && host.set_profile(at, &profile)
+                    && host.set_keys(at, &ring);
                 self.state.profile = Some(profile);
                 match (taken, &mut self.coming) {
                     (true, Some(coming)) => {
@@ -229,21 +271,22 @@ impl Peer {
             }
             Event::Ready => {
                 // Should it have ended since, its secret opens, and the next session's takes its place.
-                let Some(mut coming) = self.coming.take() else {
+                let Some(coming) = self.coming.take() else {
                     return;
                 };
                 let Some(ring) = self.keys.ready() else {
                     return;
                 };
-                host.set_keys(at, &ring);
-                coming.say(&Message::Sealing);
-                // Its answer may be lost with the session before; to be asked twice does no harm.
-                if let Some(proposal) = self.proposal.as_ref().filter(|it| now < it.until) {
-                    coming.say(&proposal.message());
-                }
                 self.shown = coming.session().shown().to_vec();
                 if let Some(before) = self.connection.replace(coming) {
                     before.close();
+                }
+                self.give(at, host, ring, true);
+                // Its answer may be lost with the session before; to be asked twice does no harm.
+                if let (Some(connection), Some(proposal)) = (&mut self.connection, &self.proposal)
+                    && now < proposal.until
+                {
+                    connection.say(&proposal.message());
                 }
                 self.state.keys_agreed += 1;
                 self.state.problem = None;

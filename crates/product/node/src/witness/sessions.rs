@@ -103,6 +103,7 @@ impl Sessions {
                 nodes: certified.nodes.clone(),
                 first: served.len(),
                 told: vec![None; certified.nodes.len()],
+                cares: Vec::new(),
                 sender: sender.clone(),
                 waker: waker.clone(),
             };
@@ -185,6 +186,8 @@ struct Serving {
     first: usize,
     /// What was wrong with the sessions with each when that was told last.
     told: Vec<Option<String>>,
+    /// What needs care about the witness's own certificate, authorities and list.
+    cares: Vec<String>,
     sender: Sender<NewKeys>,
     waker: Waker,
 }
@@ -218,8 +221,15 @@ impl Host for Serving {
         self.give(node, Some(keys))
     }
 
-    fn forget_keys(&mut self, node: usize) {
-        self.give(node, None);
+    fn forget_keys(&mut self, node: usize) -> bool {
+        self.give(node, None)
+    }
+
+    fn set_cares(&mut self, lines: &[String]) {
+        for line in lines.iter().filter(|line| !self.cares.contains(line)) {
+            warn(format_args!("{line}"));
+        }
+        self.cares = lines.to_vec();
     }
 
     fn changed(&mut self, node: usize, state: &PartnerState) {
