@@ -95,13 +95,15 @@ impl Work<'_> {
                 self.progress.ends(job.estimate(self.options, self.peers));
                 continue;
             }
-            self.progress
-                .begins(&format!("{}: {}", peer.name, job.what()));
+            let estimate = job.estimate(self.options, self.peers);
+            let what = format!("{}: {}", peer.name, job.what());
+            let under_way = self.progress.begins(&what, estimate);
             match job {
                 Job::Column(column) => self.column(&bench, column)?,
                 other => other.measure(&bench, peer, self.options, self.run)?,
             }
-            self.progress.ends(job.estimate(self.options, self.peers));
+            drop(under_way);
+            self.progress.ends(estimate);
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ fn one(options: &Options, session: &Session, progress: &mut Progress) -> Result<
         .transpose()?;
     let mut told = 0.0;
     if sender.is_none() || receiver.is_none() {
-        progress.begins(&format!("{}: waiting for the other node", session.what()));
+        progress.show(&format!("{}: waiting for the other node", session.what()));
     }
     let watched = sender.as_mut().or(receiver.as_mut());
     let Some(watched) = watched else {
@@ -91,7 +91,7 @@ fn one(options: &Options, session: &Session, progress: &mut Progress) -> Result<
                 let share = (now as f64 / states).min(1.0) * estimate;
                 progress.ends(share - told);
                 told = share;
-                progress.begins(&session.what());
+                progress.show(&session.what());
             }
             Said::Result(outcome) => break outcome,
         }
