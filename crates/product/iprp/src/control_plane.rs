@@ -7,7 +7,7 @@ mod sessions;
 mod telling;
 mod troubles;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use bumpless_iprp::{Scope, SenderEvent, SessionId};
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_node::control::refusal;
 use bumpless_secure::Refusal;
-use rtrb::{Consumer, Producer};
+use rtrb::Consumer;
 use serde_json::{Value, json};
 
 use crate::agreements::Agreements;
@@ -39,6 +39,8 @@ use crate::request::{Reply, Request};
 use crate::root::Root;
 use crate::status::{Status, Surroundings};
 use troubles::{Of, Troubles};
+
+pub use telling::Outbox;
 
 /// How often signals and the host's networks are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -80,7 +82,7 @@ pub struct ControlPlane {
     pub ways: Ways,
     pub root: Root,
     pub inbox: Consumer<ToControl>,
-    pub outbox: Producer<ToData>,
+    pub outbox: Outbox,
     pub requests: Requests<Asked>,
     /// Wakes this thread, and the other one.
     pub waker: Waker,
@@ -106,10 +108,6 @@ pub struct State {
     /// Frames without a session, by where they came from.
     keyless: BTreeMap<IpAddr, u32>,
     troubles: Troubles,
-    /// What the data plane is to be told and has no room for.
-    backlog: VecDeque<ToData>,
-    /// Messages of other hosts that it had no room for.
-    untold: u64,
     ended: bool,
 }
 
@@ -127,8 +125,6 @@ impl State {
             refused: BTreeMap::new(),
             keyless: BTreeMap::new(),
             troubles: Troubles::default(),
-            backlog: VecDeque::new(),
-            untold: 0,
             ended: false,
         }
     }
@@ -150,7 +146,7 @@ impl ControlPlane {
                 self.hear(now, told);
             }
             self.capture();
-            self.tell_backlog();
+            self.tell_what_waits();
             self.state.troubles.expire(now);
             while let Ok((request, reply)) = self.requests.try_recv() {
                 self.answer(now, request, reply);
@@ -332,7 +328,7 @@ impl ControlPlane {
                     refused: &self.state.refused,
                     troubles: &troubles,
                     troubles_left_out: self.state.troubles.left_out(),
-                    untold: self.state.untold,
+                    untold: self.outbox.lost(),
                     capture: self.ways.status(),
                     groups: self.members.status(&self.attachments),
                     security: self.agreements.as_ref().map(Agreements::status),

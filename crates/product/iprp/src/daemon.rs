@@ -23,7 +23,7 @@ use rtrb::RingBuffer;
 use crate::agreements::{self, Agreements};
 use crate::closed::{Channels, Closed};
 use crate::config::Config;
-use crate::control_plane::{Asked, ControlPlane, Signals, State};
+use crate::control_plane::{Asked, ControlPlane, Outbox, Signals, State};
 use crate::data_plane::{Buffers, DataPlane, Here, KnownMembers, Outgoing};
 use crate::diverting::Ways;
 use crate::event::Log;
@@ -148,7 +148,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         ways,
         root,
         inbox: from_data,
-        outbox: to_data,
+        outbox: Outbox::new(to_data),
         requests,
         waker: control,
         data: waker,
