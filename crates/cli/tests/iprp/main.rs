@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alarms;
 mod bursts;
 mod capturing;
 mod certificates;
@@ -12,6 +13,7 @@ mod evaluate;
 mod flows;
 mod groups;
 mod hostile;
+mod networks;
 mod readme;
 mod site;
 mod thousands;
@@ -21,6 +23,10 @@ mod view;
 mod ways;
 mod wrong_input;
 
+use alarms::{
+    a_network_that_loses_everything_is_told_while_the_other_one_carries_and_when_it_is_back,
+    forged_frames_of_many_addresses_keep_nothing_of_this_host_from_being_told,
+};
 use bursts::bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes;
 use capturing::{
     a_stream_that_leaves_by_an_interface_of_later_is_replicated_from_its_first_packet_on,
@@ -56,6 +62,11 @@ use groups::{
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
 };
 use hostile::an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth;
+use networks::{
+    a_reload_of_which_a_network_cannot_be_opened_is_refused_and_changes_nothing,
+    a_stream_loses_nothing_when_its_receiver_leaves_a_network_and_takes_it_up_again,
+    what_is_for_an_address_that_the_host_has_lost_does_not_leave_it_again,
+};
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use thousands::ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory;
 use torture::{
@@ -79,6 +90,11 @@ bumpless_testing::tests!(
     datagrams_come_by_the_ring_where_the_file_asks_for_it_and_else_by_the_queue,
     a_stream_that_leaves_by_an_interface_of_later_is_replicated_from_its_first_packet_on,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
+    a_stream_loses_nothing_when_its_receiver_leaves_a_network_and_takes_it_up_again,
+    what_is_for_an_address_that_the_host_has_lost_does_not_leave_it_again,
+    a_reload_of_which_a_network_cannot_be_opened_is_refused_and_changes_nothing,
+    a_network_that_loses_everything_is_told_while_the_other_one_carries_and_when_it_is_back,
+    forged_frames_of_many_addresses_keep_nothing_of_this_host_from_being_told,
     ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,

@@ -30,10 +30,11 @@ impl Injector {
         })
     }
 
-    /// Gives the host a whole packet for `destination`, one of its addresses. Never blocks.
+    /// Gives the host a whole packet for `destination`, one of its addresses ([`OwnAddresses`](crate::OwnAddresses)): for another one the
+    /// packet would leave by the host's routes, if there is one. Never blocks.
     ///
     /// # Errors
-    /// The host has no such address, or no room at present.
+    /// Nothing leads to this address, or the host has no room at present.
     pub fn give(&self, packet: &[u8], destination: IpAddr) -> io::Result<()> {
         let socket = match destination {
             IpAddr::V4(_) => Some(&self.v4),

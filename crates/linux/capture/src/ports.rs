@@ -10,10 +10,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
 
 use bumpless_net_linux::{
     Errno, Rejected, Run, Segment, SendBatch, Taken, can_coalesce, can_segment, receive_run,
 };
+use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::sockopt::{
     set_ip_mtu_discover, set_ipv6_mtu_discover, set_socket_recv_buffer_size_force,
@@ -62,21 +64,30 @@ pub enum Segmentation {
     Used,
     /// The kernel cannot cut segments (before Linux 4.18).
     Unknown,
-    /// The network has refused segments and then taken the same copies one by one. It is asked again when its sockets are
+    /// The network has refused segments and then taken the same copies one by one. It is asked again when the host's networks are
     /// opened again.
     Refused,
 }
 
-/// The sockets.
-#[derive(Debug)]
+/// What a socket is bound to. An interface that was made anew has the name of the former one and another number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bound {
+    address: SocketAddr,
+    interface: u32,
+}
+
+/// The sockets. A clone has the same ones.
+#[derive(Clone, Debug)]
 pub struct Ports {
     /// By address, and for each by interface.
-    sockets: Vec<Socket>,
+    sockets: Vec<Arc<Socket>>,
+    /// What each of them is bound to.
+    bound: Vec<Bound>,
     count: usize,
     /// By network.
     segmentation: Vec<Segmentation>,
-    /// How far packets to groups go.
-    hops: u8,
+    /// How far packets to groups go; `None`: it has not been said.
+    hops: Option<u8>,
 }
 
 impl Ports {
@@ -85,17 +96,36 @@ impl Ports {
     /// # Errors
     /// Which card's socket could not be opened, and why.
     pub fn open(cards: &[Card], port: u16, groups: bool) -> Result<Self, (usize, io::Error)> {
-        let mut sockets = Vec::with_capacity(cards.len() * (cards.len() + 1));
+        Self::open_beside(cards, port, groups, None)
+    }
+
+    /// The same, and what is open in `former` is kept, with all that waits to be read there.
+    ///
+    /// *Beside a socket that is open another one on the same address would have a share of what comes, and what waits at the one that is
+    /// closed would be lost.*
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open). Then nothing has changed.
+    pub fn open_beside(
+        cards: &[Card],
+        port: u16,
+        groups: bool,
+        former: Option<&Self>,
+    ) -> Result<Self, (usize, io::Error)> {
+        let mut opening = Opening::new(former);
         for (number, card) in cards.iter().enumerate() {
+            let address = SocketAddr::new(card.address, port);
             for on in cards {
-                let socket = open(SocketAddr::new(card.address, port), &on.interface);
-                sockets.push(socket.map_err(|error| (number, error))?);
+                let added = opening.add(address, &on.interface, open);
+                added.map_err(|error| (number, error))?;
             }
         }
         for (number, card) in cards.iter().enumerate().filter(|_| groups) {
-            let socket = open_for_groups(card, port);
-            sockets.push(socket.map_err(|error| (number, error))?);
+            let any = SocketAddr::new(unspecified(card.address), port);
+            let added = opening.add(any, &card.interface, open_for_groups);
+            added.map_err(|error| (number, error))?;
         }
+        let Opening { sockets, bound, .. } = opening;
         let of_network = |on: usize| match can_segment(sockets[on * cards.len() + on].as_fd()) {
             true => Segmentation::Used,
             false => Segmentation::Unknown,
@@ -103,15 +133,23 @@ impl Ports {
         Ok(Self {
             segmentation: (0..cards.len()).map(of_network).collect(),
             sockets,
+            bound,
             count: cards.len(),
-            hops: 1,
+            hops: None,
         })
+    }
+
+    /// Whether the socket in this place is one of `others`.
+    pub fn is_among(&self, place: usize, others: &Self) -> bool {
+        let mut all = others.sockets.iter();
+        let own = self.sockets.get(place);
+        own.is_some_and(|own| all.any(|it| Arc::ptr_eq(it, own)))
     }
 
     /// What is sent to groups from here on takes so many hops at most, at least one.
     pub fn set_group_hops(&mut self, hops: u8) {
         let hops = hops.max(1);
-        if hops == self.hops {
+        if self.hops == Some(hops) {
             return;
         }
         for socket in self.sockets.iter().step_by(self.count + 1).take(self.count) {
@@ -119,7 +157,7 @@ impl Ports {
             let _ = socket.set_multicast_ttl_v4(hops.into());
             let _ = socket.set_multicast_hops_v6(hops.into());
         }
-        self.hops = hops;
+        self.hops = Some(hops);
     }
 
     /// How many sockets there are.
@@ -134,7 +172,7 @@ impl Ports {
 
     /// Descriptors to wait on; the place of one in this list is what [`receive`](Self::receive) takes.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.sockets.iter().map(AsRawFd::as_raw_fd)
+        self.sockets.iter().map(|it| it.as_raw_fd())
     }
 
     /// Sends `bytes` on the network `on`. Never blocks.
@@ -203,16 +241,64 @@ impl Ports {
     }
 }
 
-/// What is for any group of the family of the card's address.
-fn open_for_groups(card: &Card, port: u16) -> io::Result<Socket> {
-    let any: IpAddr = match card.address {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = open(SocketAddr::new(any, port), &card.interface)?;
+/// Sockets that are opened one after the other, or taken over.
+struct Opening<'a> {
+    /// What there was; each socket is taken over once.
+    former: Vec<(&'a Bound, &'a Arc<Socket>)>,
+    sockets: Vec<Arc<Socket>>,
+    bound: Vec<Bound>,
+}
+
+impl<'a> Opening<'a> {
+    fn new(former: Option<&'a Ports>) -> Self {
+        let all = |it: &'a Ports| it.bound.iter().zip(&it.sockets);
+        Self {
+            former: former.into_iter().flat_map(all).collect(),
+            sockets: Vec::new(),
+            bound: Vec::new(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        address: SocketAddr,
+        interface: &str,
+        open: impl FnOnce(SocketAddr, &str) -> io::Result<Socket>,
+    ) -> io::Result<()> {
+        let bound = Bound {
+            address,
+            interface: number_of(interface)?,
+        };
+        let known = self.former.iter().position(|(it, _)| **it == bound);
+        let socket = match known {
+            Some(at) => Arc::clone(self.former.swap_remove(at).1),
+            None => Arc::new(open(address, interface)?),
+        };
+        self.sockets.push(socket);
+        self.bound.push(bound);
+        Ok(())
+    }
+}
+
+/// The kernel's number of an interface.
+fn number_of(interface: &str) -> io::Result<u32> {
+    let asking = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    Ok(name_to_index(&asking, interface)?)
+}
+
+const fn unspecified(family_of: IpAddr) -> IpAddr {
+    match family_of {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+/// What is for any group of the family of `any`.
+fn open_for_groups(any: SocketAddr, interface: &str) -> io::Result<Socket> {
+    let socket = open(any, interface)?;
     match any {
-        IpAddr::V4(_) => socket.set_multicast_all_v4(true)?,
-        IpAddr::V6(_) => socket.set_multicast_all_v6(true)?,
+        SocketAddr::V4(_) => socket.set_multicast_all_v4(true)?,
+        SocketAddr::V6(_) => socket.set_multicast_all_v6(true)?,
     }
     Ok(socket)
 }
@@ -225,7 +311,7 @@ fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
     )?;
     socket.set_nonblocking(true)?;
     socket.bind_device(Some(interface.as_bytes()))?;
-    // The sockets of changed networks are opened before those that were there are closed.
+    // Beside those of addresses there is one for groups.
     socket.set_reuse_port(true)?;
     // This host's own members are given the packet itself, and not its copies.
     if address.is_ipv6() {

@@ -94,7 +94,8 @@ impl Agreements {
         let stop = Arc::new(AtomicBool::new(false));
         let outlet = Outlet { told, waker };
         let mut service = Service::new(setup, outlet, ordered, Arc::clone(&status));
-        service.listen(addresses)?;
+        service.listeners.addresses = addresses.to_vec();
+        service.listeners.listen()?;
         service.show();
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
@@ -173,6 +174,35 @@ impl Give for Outlet {
     }
 }
 
+/// Where other hosts call.
+struct Listeners {
+    port: u16,
+    /// Where it is to be.
+    addresses: Vec<IpAddr>,
+    open: Vec<(IpAddr, TcpListener)>,
+}
+
+impl Listeners {
+    /// Listens at the addresses, and at no others; called again, at those that have failed.
+    ///
+    /// # Errors
+    /// What the system says of the first address that fails. At all others it listens.
+    fn listen(&mut self) -> std::io::Result<()> {
+        self.open.retain(|(at, _)| self.addresses.contains(at));
+        let mut result = Ok(());
+        for &address in &self.addresses {
+            if self.open.iter().any(|(at, _)| *at == address) {
+                continue;
+            }
+            match listen(SocketAddr::new(address, self.port)) {
+                Ok(listener) => self.open.push((address, listener)),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result
+    }
+}
+
 struct Service {
     identities: Identities,
     expected: Expected,
@@ -181,9 +211,10 @@ struct Service {
     /// Why others cannot call, if they cannot.
     deaf: Option<String>,
     shown_at: Instant,
+    /// TCP port at which hosts are called.
     port: u16,
     lifetime: Duration,
-    listeners: Vec<(IpAddr, TcpListener)>,
+    listeners: Listeners,
     /// Connections of which it is not known yet whose they are.
     guests: Vec<Held>,
     calls: Vec<Held>,
@@ -222,7 +253,11 @@ impl Service {
             shown_at: now,
             port: setup.port,
             lifetime: setup.lifetime,
-            listeners: Vec::new(),
+            listeners: Listeners {
+                port: setup.port,
+                addresses: Vec::new(),
+                open: Vec::new(),
+            },
             guests: Vec::new(),
             calls: Vec::new(),
             unanswered: VecDeque::new(),
@@ -241,29 +276,25 @@ impl Service {
             self.turn(now);
             if now >= self.shown_at + SHOW {
                 self.shown_at = now;
+                if self.deaf.is_some() {
+                    self.listen();
+                }
                 self.show();
             }
         }
         self.hosts.iter_mut().for_each(Host::close);
     }
 
-    /// Listens at these addresses, and at no others.
-    fn listen(&mut self, addresses: &[IpAddr]) -> std::io::Result<()> {
-        self.listeners.retain(|(at, _)| addresses.contains(at));
-        for &address in addresses {
-            if !self.listeners.iter().any(|(at, _)| *at == address) {
-                let listener = listen(SocketAddr::new(address, self.port))?;
-                self.listeners.push((address, listener));
-            }
-        }
-        Ok(())
+    fn listen(&mut self) {
+        let listening = self.listeners.listen();
+        self.deaf = listening.err().map(|error| error.to_string());
     }
 
     fn wait(&self) {
         let hosts = self.hosts.iter().flat_map(Host::connections);
         let unknown = self.guests.iter().chain(&self.calls);
         let connections = hosts.chain(unknown.map(|it| &it.connection));
-        let listeners = self.listeners.iter();
+        let listeners = self.listeners.open.iter();
         let mut files: Vec<_> = listeners
             .map(|(_, listener)| PollFd::new(listener, PollFlags::IN))
             .collect();
@@ -281,8 +312,8 @@ impl Service {
             match order {
                 Order::Want(wanted) => self.want(wanted, now),
                 Order::Listen(addresses) => {
-                    let listening = self.listen(&addresses);
-                    self.deaf = listening.err().map(|error| error.to_string());
+                    self.listeners.addresses = addresses;
+                    self.listen();
                 }
             }
         }
@@ -343,7 +374,7 @@ impl Service {
     }
 
     fn accept(&mut self, now: Instant) {
-        for (_, listener) in &self.listeners {
+        for (_, listener) in &self.listeners.open {
             // So many at a time, so that who calls without end does not keep the sessions waiting.
             for _ in 0..BACKLOG {
                 let Ok((stream, from)) = listener.accept() else {
@@ -471,5 +502,32 @@ impl Service {
             "unanswered": unanswered.collect::<Vec<_>>(),
         });
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_taken_keeps_no_other_from_being_listened_at_and_is_tried_again() {
+        let taken = TcpListener::bind("127.0.81.1:0").unwrap();
+        let mut listeners = Listeners {
+            port: taken.local_addr().unwrap().port(),
+            addresses: (1..=3).map(|last| [127, 0, 81, last].into()).collect(),
+            open: Vec::new(),
+        };
+        let refused = listeners.listen().unwrap_err().to_string();
+        assert!(refused.contains("127.0.81.1"), "{refused}");
+        let open = |listeners: &Listeners| listeners.open.len();
+        assert_eq!(open(&listeners), 2);
+        assert!(listeners.listen().is_err());
+        assert_eq!(open(&listeners), 2, "once each");
+        drop(taken);
+        listeners.listen().unwrap();
+        assert_eq!(open(&listeners), 3);
+        listeners.addresses.truncate(1);
+        listeners.listen().unwrap();
+        assert_eq!(open(&listeners), 1);
     }
 }

@@ -4,6 +4,8 @@
 mod change;
 mod groups;
 mod sessions;
+mod telling;
+mod troubles;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver as Requests, SyncSender};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_capture::{Captured, Firewall, Ports};
+use bumpless_capture::{Captured, Firewall};
 use bumpless_iprp::{Scope, SenderEvent, SessionId};
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_node::control::refusal;
 use bumpless_secure::Refusal;
-use rtrb::{Consumer, Producer};
+use rtrb::Consumer;
 use serde_json::{Value, json};
 
 use crate::agreements::Agreements;
@@ -29,13 +31,16 @@ use crate::diverting::Ways;
 use crate::event::{self, Log};
 use crate::exchange::{LENGTH, ToControl, ToData};
 use crate::groups::GroupChannels;
-use crate::host::side;
+use crate::host::{OpenPorts, side};
 use crate::members::Memberships;
 use crate::networks::Attachment;
 use crate::ping::Pings;
 use crate::request::{Reply, Request};
 use crate::root::Root;
 use crate::status::{Status, Surroundings};
+use troubles::{Of, Troubles};
+
+pub use telling::Outbox;
 
 /// How often signals and the host's networks are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -45,8 +50,6 @@ const LOOK: Duration = Duration::from_secs(2);
 const END: Duration = Duration::from_secs(2);
 /// Frames of one socket in one turn.
 const BURST: usize = 32;
-/// Sentences on what is wrong that are kept.
-const TROUBLES_MAX: usize = 16;
 const ROUNDS_MAX: u32 = 1_000;
 
 /// A request and where its reply goes.
@@ -72,13 +75,14 @@ pub struct ControlPlane {
     pub members: Memberships,
     /// Sessions, if hosts have certificates.
     pub agreements: Option<Agreements>,
-    pub ports: Ports,
+    /// Those of the data port are the other thread's, too.
+    pub ports: OpenPorts,
     pub firewall: Option<Firewall>,
     /// By which way captured packets come.
     pub ways: Ways,
     pub root: Root,
     pub inbox: Consumer<ToControl>,
-    pub outbox: Producer<ToData>,
+    pub outbox: Outbox,
     pub requests: Requests<Asked>,
     /// Wakes this thread, and the other one.
     pub waker: Waker,
@@ -103,8 +107,7 @@ pub struct State {
     refused: BTreeMap<String, u64>,
     /// Frames without a session, by where they came from.
     keyless: BTreeMap<IpAddr, u32>,
-    /// What is wrong, by what it is about.
-    troubles: BTreeMap<String, String>,
+    troubles: Troubles,
     ended: bool,
 }
 
@@ -121,7 +124,7 @@ impl State {
             asking: None,
             refused: BTreeMap::new(),
             keyless: BTreeMap::new(),
-            troubles: BTreeMap::new(),
+            troubles: Troubles::default(),
             ended: false,
         }
     }
@@ -136,13 +139,15 @@ impl ControlPlane {
             let until = (Clock.now() + TICK).min(self.state.pings.due());
             let ready = poller.wait(until).unwrap_or_default();
             let now = Clock.now();
-            for place in (0..self.ports.len()).filter(|place| ready.contains(*place)) {
+            for place in (0..self.ports.control.len()).filter(|place| ready.contains(*place)) {
                 self.receive(now, place);
             }
             while let Ok(told) = self.inbox.pop() {
                 self.hear(now, told);
             }
             self.capture();
+            self.tell_what_waits();
+            self.state.troubles.expire(now);
             while let Ok((request, reply)) = self.requests.try_recv() {
                 self.answer(now, request, reply);
             }
@@ -184,26 +189,20 @@ impl ControlPlane {
 
     fn poller(&self) -> Poller {
         // News of next hops wake this thread; each turn looks at them.
-        let ports = self.ports.descriptors();
+        let ports = self.ports.control.descriptors();
         let descriptors: Vec<RawFd> = ports.chain(self.ways.news()).collect();
         Poller::new(&descriptors, self.waker.clone())
-    }
-
-    fn tell(&mut self, it: ToData) {
-        if self.outbox.push(it).is_ok() {
-            self.data.wake();
-        }
     }
 
     /// Frames of other hosts.
     fn receive(&mut self, now: Instant, place: usize) {
         let mut buffer = [0; FRAME_MAX];
         for _ in 0..BURST {
-            let Ok(Some(arrived)) = self.ports.receive(place, &mut buffer) else {
+            let Ok(Some(arrived)) = self.ports.control.receive(place, &mut buffer) else {
                 return;
             };
             let frame = arrived.datagram(&mut buffer);
-            let (ports, port) = (&self.ports, self.config.host.control_port);
+            let (ports, port) = (&self.ports.control, self.config.host.control_port);
             let emit = &mut |it: Outgoing<'_>| {
                 // A network that takes nothing at present is not the only one.
                 let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
@@ -231,7 +230,7 @@ impl ControlPlane {
                 message: it.message,
             }),
             Kind::Ping => {
-                let (ports, port) = (&self.ports, self.config.host.control_port);
+                let (ports, port) = (&self.ports.control, self.config.host.control_port);
                 let emit = &mut |it: Outgoing<'_>| {
                     let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
                 };
@@ -269,30 +268,15 @@ impl ControlPlane {
         };
         *self.state.refused.entry(cause.into()).or_default() += 1;
         if let Some(trouble) = trouble {
-            self.trouble(&format!("{cause} {}", from.ip()), trouble);
+            self.trouble(Of::Other, &format!("{cause} {}", from.ip()), &trouble);
         }
-    }
-
-    /// Says what is wrong, once for as long as it is.
-    fn trouble(&mut self, about: &str, words: String) {
-        let known = self.state.troubles.get(about);
-        // Whoever makes troubles of ever other addresses fills no log.
-        let has_room = known.is_some() || self.state.troubles.len() < TROUBLES_MAX;
-        if has_room && known != Some(&words) {
-            self.log.say("trouble", json!({"about": about}), &words);
-            self.state.troubles.insert(about.to_owned(), words);
-        }
-    }
-
-    fn no_trouble(&mut self, about: &str) {
-        self.state.troubles.remove(about);
     }
 
     /// What the data plane tells.
     fn hear(&mut self, now: Instant, told: ToControl) {
         match told {
             ToControl::Send { to, kind, message } => {
-                let (ports, port) = (&self.ports, self.config.host.control_port);
+                let (ports, port) = (&self.ports.control, self.config.host.control_port);
                 let emit = &mut |it: Outgoing<'_>| {
                     let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
                 };
@@ -323,22 +307,28 @@ impl ControlPlane {
                     self.log.say(name, about, &words);
                 }
             }
+            ToControl::Unanswered(change) => {
+                let (name, about, words) = event::of_network(&change);
+                self.log.say(name, about, &words);
+            }
             ToControl::Refused(from, error) => {
                 let (name, about, words) = event::refused(&from, error);
                 if matches!(error, bumpless_iprp::MessageError::Version(_)) {
-                    self.trouble(&format!("version {from:?}"), words);
+                    self.trouble(Of::Other, &format!("version {from:?}"), &words);
                 } else {
                     self.log.say(name, about, &words);
                 }
             }
             ToControl::Snapshot(snapshot) => {
                 let now = Clock.now();
-                let troubles: Vec<_> = self.state.troubles.values().cloned().collect();
+                let troubles = self.state.troubles.words();
                 let around = Surroundings {
                     attachments: &self.attachments,
                     uptime_s: now.since(self.state.started).as_secs_f64(),
                     refused: &self.state.refused,
                     troubles: &troubles,
+                    troubles_left_out: self.state.troubles.left_out(),
+                    untold: self.outbox.lost(),
                     capture: self.ways.status(),
                     groups: self.members.status(&self.attachments),
                     security: self.agreements.as_ref().map(Agreements::status),
@@ -372,10 +362,10 @@ impl ControlPlane {
             let about = format!("capture {scope}");
             match changed {
                 Ok(()) => self.no_trouble(&about),
-                Err(error) => self.trouble(
-                    &about,
-                    format!("{scope}: the firewall's set cannot be changed: {error}"),
-                ),
+                Err(error) => {
+                    let words = format!("{scope}: the firewall's set cannot be changed: {error}");
+                    self.trouble(Of::Flow, &about, &words);
+                }
             }
         }
     }
@@ -388,7 +378,7 @@ impl ControlPlane {
             ways.filter_map(|(card, to)| Some((attachments.get(card)?.ind, card, to)))
                 .collect()
         });
-        let (ports, port) = (&self.ports, self.config.host.control_port);
+        let (ports, port) = (&self.ports.control, self.config.host.control_port);
         for probe in probes {
             let emit = &mut |it: Outgoing<'_>| {
                 let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
@@ -448,7 +438,7 @@ impl ControlPlane {
 
     /// Shows this process to the host at an address, which then shows itself.
     fn tell_of_self(&mut self, now: Instant, host: IpAddr) {
-        let (ports, port) = (&self.ports, self.config.host.control_port);
+        let (ports, port) = (&self.ports.control, self.config.host.control_port);
         let emit = &mut |it: Outgoing<'_>| {
             let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
         };

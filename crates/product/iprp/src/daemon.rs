@@ -9,7 +9,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration as StdDuration;
 
-use bumpless_capture::{Firewall, Injector, Queue, Sightings};
+use bumpless_capture::{Firewall, Injector, OwnAddresses, Queue, Sightings};
 use bumpless_iprp::{
     Mode, Networks, Receiver, ReceiverLimits, ReceiverSetup, Sender, SenderLimits, SenderSetup,
     Timing,
@@ -23,8 +23,8 @@ use rtrb::RingBuffer;
 use crate::agreements::{self, Agreements};
 use crate::closed::{Channels, Closed};
 use crate::config::Config;
-use crate::control_plane::{Asked, ControlPlane, Signals, State};
-use crate::data_plane::{Buffers, DataPlane, KnownMembers, Outgoing};
+use crate::control_plane::{Asked, ControlPlane, Outbox, Signals, State};
+use crate::data_plane::{Buffers, DataPlane, Here, KnownMembers, Outgoing};
 use crate::diverting::Ways;
 use crate::event::Log;
 use crate::exchange::LENGTH;
@@ -36,6 +36,7 @@ use crate::request::{Reply, Request};
 use crate::root::Root;
 use crate::snapshot::Passed;
 use crate::trust::Trust;
+use crate::unanswered::Watch;
 pub use error::RunError;
 pub use survey::{Found, check_host};
 use survey::{Surveyed, beside_socket, survey};
@@ -79,7 +80,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         Root::load(&beside_socket(&socket, "root")).map_err(system("draw random bytes"))?;
     let number = root.number().wrapping_add(1);
     root.keep(number);
-    let (attached, ports, cards) = attach(&config, &attachments).map_err(RunError::Socket)?;
+    let (attached, ports, cards) = attach(&config, &attachments, None).map_err(RunError::Socket)?;
     let sender = sender(&config, attached.networks, &groups)?;
     let receiver = receiver(&config, attached.networks, &groups, (root.secret(), number))?;
     let members = Memberships::new(groups.iter().map(GroupKeys::address).collect());
@@ -89,6 +90,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let queue = Queue::open(config.host.queue, QUEUED).map_err(RunError::Queue)?;
     let sightings = Sightings::open(config.host.queue).map_err(RunError::Queue)?;
     let injector = Injector::open().map_err(system("give packets back to the host"))?;
+    let own = OwnAddresses::open().map_err(system("ask the kernel for this host's addresses"))?;
     let (to_data, from_control) = RingBuffer::new(LENGTH);
     let (to_control, from_data) = RingBuffer::new(LENGTH);
     let (waker, control) = (wakers()?, wakers()?);
@@ -105,6 +107,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         diverted,
         sightings,
         injector,
+        here: Here::new(own),
         attached: Box::new(attached),
         modes: modes(&config),
         data_port: config.host.data_port,
@@ -117,6 +120,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         passed: Passed::default(),
         backlog: VecDeque::new(),
         members: KnownMembers::default(),
+        watch: Watch::new(config.limits.sessions),
     };
     let (asked, requests) = sync_channel(16);
     let handler = Asking {
@@ -144,7 +148,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         ways,
         root,
         inbox: from_data,
-        outbox: to_data,
+        outbox: Outbox::new(to_data),
         requests,
         waker: control,
         data: waker,

@@ -3,8 +3,10 @@
 //! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
+mod attaching;
 mod due;
 mod heard;
+mod here;
 mod incoming;
 mod modes;
 mod outgoing;
@@ -26,10 +28,12 @@ use rtrb::{Consumer, Producer};
 
 use crate::exchange::{Attached, ToControl, ToData};
 use crate::snapshot::Passed;
+use crate::unanswered::Watch;
 use due::{Farewell, tell_due};
 use modes::mode_of;
 use outgoing::Turn;
 
+pub use here::Here;
 pub use outgoing::Outgoing;
 pub use own::KnownMembers;
 
@@ -58,6 +62,7 @@ pub struct DataPlane {
     pub diverted: Option<Diverted>,
     pub sightings: Sightings,
     pub injector: Injector,
+    pub here: Here,
     pub attached: Box<Attached>,
     /// How packets leave, by what they are.
     pub modes: Vec<(Monitored, Mode)>,
@@ -73,6 +78,8 @@ pub struct DataPlane {
     /// What is to be captured or not, for which the other thread had no room.
     pub backlog: VecDeque<(Scope, bool)>,
     pub members: KnownMembers,
+    /// Networks of sessions that answer nothing.
+    pub watch: Watch,
 }
 
 /// Room for one packet of each kind.
@@ -96,7 +103,8 @@ impl Default for Buffers {
 impl DataPlane {
     /// Passes packets on until it is told to stop.
     pub fn run(mut self) {
-        self.size_counters();
+        let networks = vec![None; self.attached.inds.len()];
+        self.passed.renumber(&networks);
         let mut poller = self.poller();
         let mut farewell: Option<Farewell> = None;
         let mut is_all_told = true;
@@ -130,15 +138,7 @@ impl DataPlane {
                         farewell = Some(Farewell::new(now));
                     }
                     ToData::Attached(attached) => {
-                        // What waits at the sockets that close.
-                        let places = self.attached.ports.len();
-                        (0..places).for_each(|place| self.receive(now, place));
-                        self.sender.set_networks(attached.networks);
-                        self.receiver.set_networks(now, attached.networks);
-                        self.attached = attached;
-                        // They were told by numbers of cards.
-                        self.members = KnownMembers::default();
-                        self.size_counters();
+                        self.attach(now, attached);
                         poller = self.poller();
                     }
                     other => self.hear(now, other),
@@ -170,7 +170,8 @@ impl DataPlane {
             true => Instant::FAR_FUTURE,
             false => again,
         };
-        self.sender.poll_timeout().min(receiver).min(backlog)
+        let sender = self.sender.poll_timeout().min(self.watch.due());
+        sender.min(receiver).min(backlog)
     }
 
     fn poller(&self) -> Poller {
@@ -179,19 +180,6 @@ impl DataPlane {
         let ports = self.attached.ports.descriptors();
         let all: Vec<RawFd> = own.into_iter().chain(diverted).chain(ports).collect();
         Poller::new(&all, self.waker.clone())
-    }
-
-    fn size_counters(&mut self) {
-        let cards = self.attached.inds.len();
-        for of_cards in [
-            &mut self.passed.not_taken,
-            &mut self.passed.came,
-            &mut self.passed.in_runs,
-            &mut self.passed.in_segments,
-            &mut self.passed.runs_refused,
-        ] {
-            of_cards.resize(cards, 0);
-        }
     }
 
     fn tell(&mut self, it: ToControl) {
@@ -284,12 +272,24 @@ impl DataPlane {
         }
         self.receiver.handle_timeout(now);
         self.pass_events();
+        self.watch_networks(now);
         let untold = &mut self.passed.untold;
         let told = tell_due(now, &mut self.receiver, &mut self.outbox, untold);
         if told.is_any {
             self.control.wake();
         }
         told.is_all
+    }
+
+    /// Tells which networks of sessions have stopped answering, and which have begun again.
+    fn watch_networks(&mut self, now: Instant) {
+        let (outbox, passed, control) = (&mut self.outbox, &mut self.passed, &self.control);
+        self.watch.look(now, &self.sender, |change| {
+            match outbox.push(ToControl::Unanswered(change)) {
+                Ok(()) => control.wake(),
+                Err(_) => passed.untold += 1,
+            }
+        });
     }
 
     /// Tells what has happened in the cores. Each source of a turn can tell of many sessions, so this comes after each: all of the

@@ -9,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bumpless_iprp::{EndCause, ReceiverEvent, Scope, SenderEvent};
 use serde_json::{Value, json};
 
+use crate::unanswered::{Change, Unanswered};
+
 /// Lines that wait to be written; more are lost, and nothing waits for them.
 const WAITING: usize = 1024;
 
@@ -122,6 +124,32 @@ pub fn of_sender(
         ),
         _ => return None,
     })
+}
+
+/// That a network of a session has stopped answering, or answers again.
+pub fn of_network(change: &Change) -> (&'static str, Value, String) {
+    let (scope, ind) = (change.scope.to_string(), change.ind.get());
+    match change.begins {
+        Some(it) => {
+            let about = json!({"flow": scope, "ind": ind, "questions": it.questions, "lasts_ms": it.lasts.as_millis()});
+            ("network_unanswered", about, unanswered(&scope, &it))
+        }
+        None => {
+            let words = format!("{scope}: network {ind} answers again");
+            ("network_answers", json!({"flow": scope, "ind": ind}), words)
+        }
+    }
+}
+
+/// What an operator should know of a network that answers nothing.
+pub fn unanswered(scope: &str, it: &Unanswered) -> String {
+    format!(
+        "{scope}: network {} has answered none of {} questions for {} s, while another one answers: copies that leave there may be lost, and \
+         nothing is redundant; look at its cables, switches, addresses and filters, at both ends",
+        it.ind.get(),
+        it.questions,
+        it.lasts.as_millis() / 1000
+    )
 }
 
 /// As [`of_sender`], of the receiving end.

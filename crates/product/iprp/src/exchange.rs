@@ -10,6 +10,7 @@ use bumpless_iprp::{
 use crate::closed::Kind;
 use crate::members::Members;
 use crate::snapshot::Snapshot;
+use crate::unanswered::Change;
 
 /// Messages that wait, each way.
 pub const LENGTH: usize = 4096;
@@ -97,6 +98,8 @@ pub enum ToControl {
     Sender(SenderEvent),
     /// Something has happened at the receiving end.
     Receiver(ReceiverEvent),
+    /// A network of a session has stopped answering, or answers again.
+    Unanswered(Change),
     /// A message of a known process was refused.
     Refused(Vec<IpAddr>, MessageError),
     /// What was wanted.

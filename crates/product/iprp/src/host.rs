@@ -143,11 +143,21 @@ pub fn modes(config: &Config) -> Vec<(Monitored, Mode)> {
         .collect()
 }
 
-/// Opens the sockets of these networks: of the data port, of the control port; and what others are told of them.
+/// Sockets of the host's networks.
+pub struct OpenPorts {
+    /// Of the data port.
+    pub data: Ports,
+    /// Of the control port.
+    pub control: Ports,
+}
+
+/// Opens the sockets of these networks, but for what stays of those that are open: of the data port, of the control port; and what others are
+/// told of them.
 pub fn attach(
     config: &Config,
     attachments: &[Attachment],
-) -> Result<(Attached, Ports, Vec<closed::Card>), SocketError> {
+    open: Option<&OpenPorts>,
+) -> Result<(Attached, OpenPorts, Vec<closed::Card>), SocketError> {
     let cards: Vec<_> = attachments
         .iter()
         .map(|it| Card {
@@ -156,8 +166,8 @@ pub fn attach(
         })
         .collect();
     let groups = !config.groups.is_empty();
-    let open = |port: u16| {
-        Ports::open(&cards, port, groups).map_err(|(at, cause)| SocketError {
+    let ports = |port: u16, former: Option<&Ports>| {
+        Ports::open_beside(&cards, port, groups, former).map_err(|(at, cause)| SocketError {
             port,
             address: attachments[at].address,
             cause,
@@ -182,10 +192,10 @@ pub fn attach(
         address: addresses[0].0,
         cause,
     })?;
-    let ports = open(config.host.data_port)?;
+    let data = ports(config.host.data_port, open.map(|it| &it.data))?;
     let attached = Attached {
-        coalesces: ports.coalesce(),
-        ports,
+        coalesces: data.coalesce(),
+        ports: data.clone(),
         injector,
         indexes: attachments.iter().map(|it| it.index).collect(),
         networks,
@@ -196,9 +206,9 @@ pub fn attach(
         ind: it.ind,
         address: it.address,
     });
-    let mut control = open(config.host.control_port)?;
+    let mut control = ports(config.host.control_port, open.map(|it| &it.control))?;
     control.set_group_hops(CONTROL_HOPS);
-    Ok((attached, control, told.collect()))
+    Ok((attached, OpenPorts { data, control }, told.collect()))
 }
 
 /// The same side, as capturing calls it.

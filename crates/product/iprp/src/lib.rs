@@ -41,6 +41,7 @@ mod status;
 mod tracert;
 mod trial;
 mod trust;
+mod unanswered;
 
 pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};

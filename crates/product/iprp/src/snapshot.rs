@@ -9,6 +9,8 @@ use bumpless_iprp::{
 };
 use bumpless_secure::RingSuite;
 
+use crate::unanswered::{Unanswered, Watch};
+
 /// What is counted where packets pass, beside the cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
@@ -45,6 +47,20 @@ pub struct Passed {
 }
 
 impl Passed {
+    /// Networks have other numbers: of each one the number that it had, if it was there.
+    pub fn renumber(&mut self, before: &[Option<usize>]) {
+        for of_networks in [
+            &mut self.not_taken,
+            &mut self.in_segments,
+            &mut self.runs_refused,
+            &mut self.came,
+            &mut self.in_runs,
+        ] {
+            let count = |at: &Option<usize>| at.and_then(|at| of_networks.get(at)).copied();
+            *of_networks = before.iter().map(|at| count(at).unwrap_or(0)).collect();
+        }
+    }
+
     /// Counts what has become of copies.
     pub fn count(&mut self, it: Departed) {
         let (all, on, more) = match it {
@@ -70,6 +86,8 @@ pub struct Sending {
     pub suspended: bool,
     /// Its networks.
     pub paths: Vec<PathStatus>,
+    /// Those that answer nothing while another one does.
+    pub unanswered: Vec<Unanswered>,
 }
 
 /// A session in which this host receives.
@@ -113,14 +131,19 @@ impl Snapshot {
     pub fn take(
         now: Instant,
         (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
-        passed: &Passed,
+        (passed, watch): (&Passed, &Watch),
         (room, segmentation, coalesces): (usize, &[Segmentation], bool),
     ) -> Self {
-        let sending = sender.sessions().map(|session| Sending {
-            scope: session.scope(),
-            mode: session.mode(),
-            suspended: session.is_suspended(),
-            paths: session.paths().collect(),
+        let sending = sender.sessions().map(|session| {
+            let (scope, paths) = (session.scope(), session.paths().collect::<Vec<_>>());
+            let place = session.session.0 as usize;
+            Sending {
+                scope,
+                mode: session.mode(),
+                suspended: session.is_suspended(),
+                unanswered: watch.of(now, (place, scope), &paths),
+                paths,
+            }
         });
         let receiving = receiver.sessions().map(|session| Receiving {
             source: session.source(),
@@ -139,5 +162,28 @@ impl Snapshot {
             receiver: receiver.totals().clone(),
             passed: passed.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_of_a_network_stays_its_own_when_another_one_goes_or_comes() {
+        let mut passed = Passed::default();
+        passed.renumber(&[None; 2]);
+        passed.came = vec![5, 7];
+        passed.runs_refused = vec![1, 2];
+        passed.renumber(&[Some(1)]);
+        assert_eq!(
+            (&passed.came[..], &passed.runs_refused[..]),
+            (&[7][..], &[2][..])
+        );
+        passed.renumber(&[None, Some(0)]);
+        assert_eq!(
+            (&passed.came[..], &passed.not_taken[..]),
+            (&[0, 7][..], &[0; 2][..])
+        );
     }
 }

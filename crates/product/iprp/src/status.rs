@@ -9,7 +9,7 @@ use bumpless_iprp::{Discard, Ind, Mode, PathStatus, Side, TCP};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::event::miswired;
+use crate::event::{self, miswired};
 use crate::networks::Attachment;
 use crate::snapshot::{Receiving, Sending, Snapshot};
 
@@ -23,6 +23,10 @@ pub struct Surroundings<'a> {
     pub refused: &'a BTreeMap<String, u64>,
     /// What is wrong at present, a sentence each.
     pub troubles: &'a [String],
+    /// Sentences on other hosts and flows for which there was no room.
+    pub troubles_left_out: u64,
+    /// Messages of other hosts for which the data plane had no room.
+    pub untold: u64,
     /// By which way captured packets come.
     pub capture: Value,
     /// Groups of the file, and who is in them.
@@ -69,7 +73,7 @@ impl Serialize for Status {
         all.serialize_entry("sending", &Each(|| sends.iter().map(sending)))?;
         all.serialize_entry("receiving", &Each(|| receives.iter().map(receiving)))?;
         let words = || {
-            let of_sessions = sends.iter().filter_map(weakness).map(Cow::Owned);
+            let of_sessions = sends.iter().flat_map(weaknesses_of).map(Cow::Owned);
             let others = self.weaknesses.iter().map(|it| Cow::Borrowed(it.as_str()));
             others.chain(of_sessions)
         };
@@ -126,7 +130,8 @@ fn about_host(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "advertised": receiver.advertised,
             "suppressed": receiver.suppressed,
             "candidates_refused": receiver.candidates_refused,
-            "untold": snapshot.passed.untold,
+            "untold": snapshot.passed.untold + around.untold,
+            "troubles_left_out": around.troubles_left_out,
             "events_lost": sender.events_lost + receiver.events_lost,
         },
         "discarded": discarded,
@@ -193,7 +198,7 @@ fn sending(it: &Sending) -> Value {
         "destination": it.scope.destination.to_string(),
         "mode": mode(it.mode),
         "suspended": it.suspended,
-        "networks": it.paths.iter().map(path).collect::<Vec<_>>(),
+        "networks": it.paths.iter().map(|path| of_path(it, path)).collect::<Vec<_>>(),
     })
 }
 
@@ -204,7 +209,9 @@ const fn mode(mode: Mode) -> &'static str {
     }
 }
 
-fn path(it: &PathStatus) -> Value {
+fn of_path(session: &Sending, it: &PathStatus) -> Value {
+    let mut all = session.unanswered.iter();
+    let unanswered = all.find(|unanswered| unanswered.ind == it.ind);
     json!({
         "ind": it.ind.get(),
         "to": it.to.to_string(),
@@ -215,6 +222,7 @@ fn path(it: &PathStatus) -> Value {
         "again": it.departures.again,
         "asked": it.departures.asked,
         "answered": it.departures.answered,
+        "unanswered_ms": unanswered.map(|it| it.lasts.as_millis()),
         "round_trip_us": it.round_trip.map(|trip| trip.as_nanos() as f64 / 1e3),
     })
 }
@@ -242,17 +250,20 @@ fn receiving(it: &Receiving) -> Value {
     })
 }
 
-/// What an operator should know of a session.
-fn weakness(session: &Sending) -> Option<String> {
+/// What an operator should know of a session, a sentence each.
+fn weaknesses_of(session: &Sending) -> impl Iterator<Item = String> {
     let usable = session.paths.iter().filter(|path| path.usable).count();
     let scope = session.scope;
-    match (session.suspended, usable) {
+    let whole = match (session.suspended, usable) {
         (true, _) => Some(format!(
             "{scope}: the receiver does not answer, packets leave as they are"
         )),
         (false, 0 | 1) => Some(format!("{scope}: copies leave on one network only")),
         (false, _) => None,
-    }
+    };
+    let unanswered = session.unanswered.iter().filter(|_| !session.suspended);
+    let unanswered = unanswered.map(move |it| event::unanswered(&scope.to_string(), it));
+    whole.into_iter().chain(unanswered)
 }
 
 /// What an operator should know besides, a sentence each.
@@ -326,6 +337,8 @@ mod tests {
                 uptime_s: 1.0,
                 refused: &BTreeMap::new(),
                 troubles: &[],
+                troubles_left_out: 0,
+                untold: 0,
                 capture: Value::Null,
                 groups: Vec::new(),
                 security: None,
@@ -343,5 +356,52 @@ mod tests {
         assert_eq!(shown(&snapshot), (Some(2), false));
         snapshot.sender.events_lost = 3;
         assert_eq!(shown(&snapshot), (Some(5), true));
+    }
+
+    #[test]
+    fn a_network_that_answers_nothing_is_a_weakness_with_session_network_and_time() {
+        use bumpless_base::Duration;
+        use bumpless_iprp::{Departures, Scope};
+
+        let [one, other] = [10, 11].map(|number| Ind::new(number).unwrap());
+        let path = |ind| PathStatus {
+            ind,
+            to: [10, 0, 0, 2].into(),
+            usable: true,
+            carries: false,
+            silent: false,
+            departures: Departures::default(),
+            round_trip: None,
+        };
+        let mut session = Sending {
+            scope: Scope {
+                protocol: TCP,
+                side: Side::Source,
+                port: 502,
+                destination: [10, 0, 0, 2].into(),
+            },
+            mode: Mode::Redundant,
+            suspended: false,
+            paths: vec![path(one), path(other)],
+            unanswered: Vec::new(),
+        };
+        assert_eq!(weaknesses_of(&session).count(), 0);
+        session.unanswered.push(crate::unanswered::Unanswered {
+            ind: other,
+            lasts: Duration::from_secs(12),
+            questions: 48,
+        });
+        let words: Vec<_> = weaknesses_of(&session).collect();
+        let told = [&session.scope.to_string(), "network 11", "48", "12 s"];
+        assert_eq!(words.len(), 1);
+        told.iter()
+            .for_each(|it| assert!(words[0].contains(it), "{words:?}"));
+        let shown = sending(&session);
+        assert_eq!(shown["networks"][0]["unanswered_ms"], Value::Null);
+        assert_eq!(shown["networks"][1]["unanswered_ms"], 12_000);
+        // Then it is the receiver's.
+        session.suspended = true;
+        assert_eq!(weaknesses_of(&session).count(), 1);
+        assert!(!weaknesses_of(&session).any(|it| it.contains("network 11")));
     }
 }

@@ -125,9 +125,13 @@ pub fn sending(status: &Value) -> Vec<String> {
 fn path(path: &Value) -> String {
     let trip = path["round_trip_us"].as_f64();
     let trip = trip.map_or(String::new(), |us| format!(", round trip {us:.0} us"));
+    let unanswered = path["unanswered_ms"].as_u64();
+    let unanswered = unanswered.map_or(String::new(), |ms| {
+        format!(", answers nothing for {} s", ms / 1000)
+    });
     let note = |holds: bool, words: &'static str| if holds { words } else { "" };
     format!(
-        "    network {} to {}: {} copies, {} of them again{trip}{}{}{}",
+        "    network {} to {}: {} copies, {} of them again{trip}{unanswered}{}{}{}",
         path["ind"],
         text(&path["to"]),
         count(path, "sent"),

@@ -95,6 +95,13 @@ impl Message {
         self
     }
 
+    /// Puts these bytes in the place of as many last ones.
+    pub fn set_end(&mut self, end: &[u8]) {
+        let at = self.bytes.len().saturating_sub(end.len());
+        let len = self.bytes.len() - at;
+        self.bytes[at..].copy_from_slice(&end[..len]);
+    }
+
     /// What is to be sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

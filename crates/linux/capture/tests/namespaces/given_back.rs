@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use crate::hosts::{Hosts, UDP, received, socket, wait_for};
-use bumpless_capture::{Card, Injector, Parsed, Ports, build, interfaces};
+use bumpless_capture::{Card, Injector, OwnAddresses, Parsed, Ports, build, interfaces};
 
 pub fn a_packet_that_is_given_back_arrives_as_from_its_sender() {
     let hosts = Hosts::new();
@@ -91,4 +91,114 @@ pub fn a_datagram_says_on_which_network_it_came() {
     let found = hosts.at(&hosts.a, || interfaces().unwrap());
     let more = [[10, 1, 0, 255], [10, 8, 0, 3], [10, 8, 0, 9]];
     assert_eq!(found[0].broadcasts, more.map(Ipv4Addr::from));
+}
+
+/// Numbers of datagrams that wait at any socket, in order.
+fn waiting(ports: &Ports) -> Vec<u8> {
+    let mut buffer = [0; 100];
+    let mut found = Vec::new();
+    for place in 0..ports.descriptors().count() {
+        while let Some(arrived) = ports.receive(place, &mut buffer).unwrap() {
+            found.push(arrived.datagram(&mut buffer)[0]);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+pub fn what_comes_on_a_network_that_stays_is_not_lost_when_another_one_goes_or_comes() {
+    let hosts = Hosts::new();
+    let card = |interface: &str, address: &str| Card {
+        interface: interface.into(),
+        address: address.parse().unwrap(),
+    };
+    let both = [card("na", "10.1.0.2"), card("nb", "10.2.0.2")];
+    let only = &both[..1];
+    // Many senders: of two sockets on one address the kernel would choose one for each.
+    let senders: Vec<_> = hosts.at(&hosts.a, || {
+        let open = |_| UdpSocket::bind("10.1.0.1:0").unwrap();
+        (0..20).map(open).collect()
+    });
+    let send = |first: u8| {
+        for (number, socket) in senders.iter().enumerate() {
+            let bytes = [first + number as u8];
+            socket.send_to(&bytes, "10.1.0.2:4761").unwrap();
+        }
+    };
+    for groups in [false, true] {
+        let mut ports = hosts.at(&hosts.b, || Ports::open(&both, 4761, groups).unwrap());
+        for cards in [only, &both, &both] {
+            send(0);
+            let next = hosts.at(&hosts.b, || {
+                Ports::open_beside(cards, 4761, groups, Some(&ports)).unwrap()
+            });
+            assert!(next.is_among(0, &ports) && ports.is_among(0, &next));
+            // Both there are for a while.
+            send(20);
+            ports = next;
+            send(40);
+            let all: Vec<u8> = (0..60).collect();
+            let mut come = Vec::new();
+            wait_for("all of them", || {
+                come.extend(waiting(&ports));
+                (come.len() >= all.len()).then_some(())
+            });
+            come.sort_unstable();
+            assert_eq!(come, all, "{} networks", cards.len());
+        }
+    }
+    // An interface that was made anew is another one: what is bound to the former one would hear nothing.
+    let ports = hosts.at(&hosts.b, || Ports::open(&both, 4761, false).unwrap());
+    hosts.ip(
+        &hosts.b,
+        "link delete nb\nlink add nb type veth peer name nobody\naddress add 10.2.0.2/24 dev nb\nlink set nb up\n",
+    );
+    let next = hosts.at(&hosts.b, || {
+        Ports::open_beside(&both, 4761, false, Some(&ports)).unwrap()
+    });
+    let kept: Vec<_> = (0..4).map(|place| next.is_among(place, &ports)).collect();
+    assert_eq!(kept, [true, false, true, false]);
+}
+
+pub fn addresses_of_the_host_are_told_from_others_and_from_those_that_it_has_lost() {
+    let hosts = Hosts::new();
+    hosts.ip(
+        &hosts.a,
+        "address add 10.1.0.77/24 dev na\naddress add 10.5.0.1/32 dev lo\n\
+         route add local 10.6.0.0/24 dev lo\nroute add default via 10.1.0.2\n\
+         route add unreachable 10.8.0.0/24\n",
+    );
+    hosts.at(&hosts.a, || {
+        let mut own = OwnAddresses::open().unwrap();
+        let mut has = |address: &str| own.has(address.parse().unwrap()).unwrap();
+        let here = [
+            "10.1.0.1",
+            "10.1.0.77",
+            "10.2.0.1",
+            "10.5.0.1",
+            "10.6.0.9",
+            "127.0.0.1",
+        ];
+        let here = here.into_iter().chain(["fd00:a::1", "::1"]);
+        here.for_each(|address| assert!(has(address), "{address}"));
+        let there = [
+            "10.1.0.2",
+            "10.1.0.3",
+            "10.2.0.2",
+            "10.8.0.1",
+            "10.9.0.1",
+            "10.1.0.255",
+        ];
+        let there = there
+            .into_iter()
+            .chain(["fd00:a::2", "fd00:b::1", "239.1.2.3"]);
+        there.for_each(|address| assert!(!has(address), "{address}"));
+        hosts.ip(
+            &hosts.a,
+            "address del 10.1.0.77/24 dev na\naddress del fd00:a::1/64 dev na\n",
+        );
+        assert!(has("10.1.0.1") && !has("10.1.0.77"));
+        // The kernel may take the route away a little later.
+        wait_for("the other address", || (!has("fd00:a::1")).then_some(()));
+    });
 }

@@ -13,6 +13,8 @@ mod watched;
 use given_back::{
     a_datagram_says_on_which_network_it_came,
     a_packet_that_is_given_back_arrives_as_from_its_sender,
+    addresses_of_the_host_are_told_from_others_and_from_those_that_it_has_lost,
+    what_comes_on_a_network_that_stays_is_not_lost_when_another_one_goes_or_comes,
 };
 use groups::{
     a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network,
@@ -40,5 +42,7 @@ bumpless_testing::tests!(
     a_packet_that_is_given_back_arrives_as_from_its_sender,
     connections_of_watched_ports_agree_on_short_segments_and_come_cut,
     a_datagram_says_on_which_network_it_came,
+    what_comes_on_a_network_that_stays_is_not_lost_when_another_one_goes_or_comes,
+    addresses_of_the_host_are_told_from_others_and_from_those_that_it_has_lost,
     tables_that_lose_packets_leave_each_other_as_they_are,
 );

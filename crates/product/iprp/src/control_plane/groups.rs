@@ -6,6 +6,7 @@ use bumpless_base::Instant;
 use bumpless_secure::Refusal;
 use serde_json::json;
 
+use super::troubles::Of;
 use super::{ControlPlane, TICK};
 use crate::closed::{self, Refused};
 use crate::exchange::ToData;
@@ -27,7 +28,7 @@ impl ControlPlane {
         let carries = |card: &usize| own[*card].address.is_ipv4() == group.is_ipv4();
         for card in (0..own.len()).filter(carries) {
             // A network that takes nothing at present is not the only one.
-            let _ = self.ports.send(card, &frame, to);
+            let _ = self.ports.control.send(card, &frame, to);
         }
     }
 
@@ -48,7 +49,7 @@ impl ControlPlane {
                 let words = format!(
                     "{from} seals for a group with the key {id:04x}, which this host does not have: give all hosts of a group the same file in keys of [[group]]"
                 );
-                self.trouble(&format!("group key {from}"), words);
+                self.trouble(Of::Other, &format!("group key {from}"), &words);
             }
             Err(refused) => self.refuse(from, refused),
         }
@@ -97,7 +98,7 @@ impl ControlPlane {
                 let words = "former secrets of groups are not opened any more";
                 self.log.say("groups", json!({"former": []}), words);
             }
-            false => self.trouble(about, words),
+            false => self.trouble(Of::Host, about, &words),
         }
     }
 
@@ -117,7 +118,7 @@ impl ControlPlane {
         let (members, result) = self.members.look(&self.attachments);
         match result {
             Ok(()) => self.no_trouble("members"),
-            Err(words) => self.trouble("members", words),
+            Err(words) => self.trouble(Of::Host, "members", &words),
         }
         members
     }

@@ -8,6 +8,7 @@ use bumpless_secure::Secret;
 use serde_json::json;
 
 use super::ControlPlane;
+use super::troubles::Of;
 use crate::agreements::News;
 use crate::closed::{HostId, Outgoing};
 use crate::exchange::ToData;
@@ -29,7 +30,7 @@ impl ControlPlane {
                     reply,
                 } => {
                     let secrets = ring.secrets.iter().map(|secret| Secret::new(**secret));
-                    let (ports, port) = (&self.ports, self.config.host.control_port);
+                    let (ports, port) = (&self.ports.control, self.config.host.control_port);
                     let emit = &mut |it: Outgoing<'_>| {
                         let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
                     };
@@ -44,7 +45,7 @@ impl ControlPlane {
                     let cause = "no_session".to_owned();
                     *self.state.refused.entry(cause).or_default() += 1;
                     let words = format!("there is no session with the host at {at}: {why}");
-                    self.trouble(&format!("session {at}"), words);
+                    self.trouble(Of::Other, &format!("session {at}"), &words);
                 }
                 News::Shown { at } => {
                     self.state.keyless.remove(&at);
@@ -62,17 +63,21 @@ impl ControlPlane {
     /// has a key file, say.
     pub fn refuse_without_session(&mut self, from: IpAddr) {
         *self.state.refused.entry("unknown_key".into()).or_default() += 1;
-        let is_known = self.state.keyless.contains_key(&from);
-        if !is_known && self.state.keyless.len() >= KEYLESS_MAX {
-            return;
+        let keyless = &mut self.state.keyless;
+        if !keyless.contains_key(&from) && keyless.len() >= KEYLESS_MAX {
+            // Who sends from ever other addresses is to leave room for who has one.
+            let least = keyless.iter().min_by_key(|(_, count)| **count);
+            if let Some(least) = least.map(|(address, _)| *address) {
+                keyless.remove(&least);
+            }
         }
-        let count = self.state.keyless.entry(from).or_default();
+        let count = keyless.entry(from).or_default();
         *count += 1;
         if *count == MANY {
             let words = format!(
                 "{from} seals with keys that were not agreed on with this host: give it a certificate of this group, too, or all hosts the same key file"
             );
-            self.trouble(&format!("session {from}"), words);
+            self.trouble(Of::Other, &format!("session {from}"), &words);
         }
     }
 

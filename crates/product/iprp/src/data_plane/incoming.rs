@@ -1,5 +1,6 @@
 //! Datagrams at the data port: copies for this host, which is given the packets that are in them, and answers to what it has sent.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use bumpless_base::Instant;
@@ -12,9 +13,9 @@ use super::{BURST, DataPlane};
 const RUN_MAX: usize = 128;
 
 impl DataPlane {
-    /// What has come at one socket. Of a message that has several datagrams [`RUN_MAX`] are taken, so a turn can take a message more
-    /// than its bound.
-    pub(super) fn receive(&mut self, now: Instant, place: usize) {
+    /// What has come at one socket; how many datagrams were taken. Of a message that has several of them [`RUN_MAX`] are taken, so a turn can
+    /// take a message more than its bound.
+    pub(super) fn receive(&mut self, now: Instant, place: usize) -> usize {
         // Lent for the turn, so that what is in it can be worked on beside everything else.
         let mut buffer = std::mem::take(&mut self.buffers.datagram);
         let mut taken = 0;
@@ -31,6 +32,7 @@ impl DataPlane {
         }
         self.buffers.datagram = buffer;
         self.pass_events();
+        taken
     }
 
     /// So many datagrams came in one message on the network of this card.
@@ -54,12 +56,12 @@ impl DataPlane {
         let on = self.attached.inds.get(card).copied();
         // What was discarded is counted there.
         if let Ok(delivery) = self.receiver.handle_data(now, on, from, bytes) {
-            self.give_back(&delivery);
+            self.give_back(now, &delivery);
         }
     }
 
     /// Gives a packet to the host, or to programs that are members of its group.
-    fn give_back(&mut self, delivery: &Delivery<'_>) {
+    fn give_back(&mut self, now: Instant, delivery: &Delivery<'_>) {
         let packet = Parsed {
             source: delivery.flow.source,
             destination: delivery.flow.destination,
@@ -84,7 +86,8 @@ impl DataPlane {
             let packet = &self.buffers.packet[..len];
             match member {
                 Some(it) => self.attached.injector.give(it.card, packet, it.group),
-                None => self.injector.give(packet, destination),
+                None if self.here.has(now, destination) => self.injector.give(packet, destination),
+                None => Err(ErrorKind::AddrNotAvailable.into()),
             }
         });
         if !matches!(given, Some(Ok(()))) {

@@ -191,11 +191,16 @@ impl Measured {
         interval(self.sent(), each, self.theory(), &losses)
     }
 
-    /// Whether what was lost is what theory says, and nothing came twice.
-    pub fn holds(&self) -> bool {
+    /// Whether what was lost is what theory says.
+    pub fn is_as_theory_says(&self) -> bool {
         let (least, most) = self.interval();
         let lost = self.lost() as f64;
-        least <= lost && lost <= most && self.doubled == 0 && self.sent() > 0
+        least <= lost && lost <= most && self.sent() > 0
+    }
+
+    /// Whether it is, all of it was lost by the networks, and nothing came twice.
+    pub fn holds(&self) -> bool {
+        self.is_as_theory_says() && self.own_losses() == 0 && self.doubled == 0
     }
 
     /// Datagrams that no network lost all copies of, and the program missed: iPRP's own losses.
@@ -238,6 +243,12 @@ mod tests {
         let good = measured(all.clone());
         assert!((good.loss_of(0) - 20.0 / 399.0).abs() < 1e-9);
         assert_eq!((good.lost(), good.own_losses(), good.holds()), (1, 0, true));
+        // As many as theory has, and this one is not the networks'.
+        let mut own = all.clone();
+        own[0] = sample(true, true, false);
+        let own = measured(own);
+        assert_eq!((own.lost(), own.own_losses()), (2, 1));
+        assert!(own.is_as_theory_says() && !own.holds());
         all.extend([sample(true, true, false); 9]);
         let bad = measured(all);
         assert_eq!((bad.lost(), bad.own_losses(), bad.holds()), (10, 9, false));

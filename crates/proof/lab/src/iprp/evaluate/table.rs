@@ -40,7 +40,7 @@ pub fn text(results: &Results) -> String {
             pair(it.theory() * 100.0, theory),
             it.lost(),
             it.sent(),
-            if it.holds() {
+            if it.is_as_theory_says() {
                 "within"
             } else {
                 "NOT as theory says"
