@@ -3,6 +3,7 @@
 #[path = "../support/pair.rs"]
 mod pair;
 
+mod kept;
 mod life;
 mod restarts;
 mod standby;
