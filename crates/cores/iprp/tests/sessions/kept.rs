@@ -1,8 +1,8 @@
-//! What standby keeps of packets, and what it says of that.
+//! What standby keeps of packets, what it says of that, and when it lets go.
 
 use bumpless_iprp::{Mode, Replication, SenderLimits, SenderSetup, SessionId};
 
-use crate::pair::{Pair, flow, networks, receiver_setup, sender_setup};
+use crate::pair::{MS, Pair, flow, ind, networks, receiver_setup, sender_setup};
 
 fn standby(kept_packets: usize, kept_len: usize) -> Pair {
     let setup = SenderSetup {
@@ -67,4 +67,34 @@ fn a_packet_of_a_redundant_session_is_not_kept() {
         kept: false,
     };
     assert_eq!(result, expected);
+}
+
+/// An answer tells of 64 numbers behind the highest one; what is lost where more are on their way is further behind.
+#[test]
+fn a_lost_packet_leaves_again_once_however_many_have_come_meanwhile() {
+    for later in [1, 64, 65, 500] {
+        let mut pair = standby(8, 100);
+        let lost = pair.send(b"lost");
+        assert_eq!(lost[0].0, ind(1));
+        for _ in 0..later {
+            let copies = pair.send(b"comes");
+            pair.arrive(&copies[0]).unwrap();
+            assert_eq!(pair.answers(), 1);
+        }
+        let mut again = Vec::new();
+        let mut scratch = [0; 256];
+        for _ in 0..1_000 {
+            pair.pass(MS);
+            while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+                let copy = (copy.ind, copy.to, copy.bytes.to_vec());
+                let came = pair.arrive(&copy);
+                if copy.2[14..18] == lost[0].2[14..18] {
+                    again.push((copy.0, came));
+                }
+                pair.answers();
+            }
+        }
+        assert_eq!(again, [(ind(2), Ok(b"lost".to_vec()))], "{later} later");
+        assert_eq!(pair.sender.session(SessionId(0)).unwrap().kept(), 0);
+    }
 }
