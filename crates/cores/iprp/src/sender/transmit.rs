@@ -6,7 +6,6 @@ use super::peer_base::Session;
 use super::seal::{Content, Copy, copy_len, note_sent};
 use super::standby::PROBE_EVERY;
 use super::state::State;
-use crate::event::{SenderEvent, SessionId};
 use crate::flow::Flow;
 use crate::header::PROBE;
 use crate::ind::MAX_NETWORKS;
@@ -68,6 +67,9 @@ impl<S: Suite> State<S> {
         let (count, kept) = match session.mode {
             Mode::Redundant => {
                 let count = send_on_all(session, now, &content, scratch, emit);
+                if content.ask {
+                    self.await_answer(place);
+                }
                 (count, false)
             }
             Mode::Standby => self.send_on_one(now, place, &content, scratch, emit),
@@ -98,13 +100,17 @@ impl<S: Suite> State<S> {
         if !session.asking.has_lapsed(now) {
             return true;
         }
-        session.asking.liveness = Liveness::Suspended;
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
-        self.notify(SenderEvent::Suspended {
-            session: SessionId(place as u32),
-        });
+        self.suspend(place);
         self.wake_earlier(place, now);
         false
+    }
+
+    /// A packet has asked on all networks: if neither an answer nor another packet comes, probes ask.
+    fn await_answer(&mut self, place: usize) {
+        let session = self.base.get(place);
+        if let Some(at) = session.and_then(|session| session.asking.next_probe()) {
+            self.wake_earlier(place, at);
+        }
     }
 
     fn wake_earlier(&mut self, place: usize, at: Instant) {

@@ -6,5 +6,6 @@ mod pair;
 mod kept;
 mod life;
 mod restarts;
+mod slow;
 mod standby;
 mod trust;
