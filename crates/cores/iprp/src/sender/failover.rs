@@ -232,8 +232,7 @@ impl<S: Suite> State<S> {
             session.standby.begin_again(path);
         }
         if let Some(path) = session.path_mut(path) {
-            path.departures.asked += 1;
-            path.asked = Some((content.number, now));
+            path.ask(now, content.number);
         }
         Some(sent)
     }

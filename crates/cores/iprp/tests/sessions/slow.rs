@@ -1,4 +1,4 @@
-//! Flows that send seldom: whether their receiver is there is known as soon as of those that send often.
+//! Flows that send seldom, and networks whose answers take long: whether a receiver is there is known as soon, and as surely.
 
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_iprp::{FEEDBACK_LEN, Mode, Receiver, ReceiverSetup, SenderEvent, SessionId};
@@ -235,6 +235,38 @@ fn a_flow_that_has_paused_wakes_nobody() {
                 while pair.sender.poll_transmit(pair.now, &mut scratch).is_some() {}
             }
             assert!(wakes < 50, "{mode:?}, {late} late: woken {wakes} times");
+        }
+    }
+}
+
+/// A satellite's: the next question leaves before the answer to the one before has come.
+#[test]
+fn standby_learns_round_trips_that_are_longer_than_its_questions_are_apart() {
+    for half in [75, 150, 300, 400].map(|half| MS * half) {
+        for every in [10, 50, 700] {
+            let mut slow = Slow::begun(Mode::Standby, MS * every);
+            slow.half = half;
+            slow.send(10_000 / every as usize);
+            let paths = |slow: &Slow| -> Vec<_> {
+                let session = slow.pair.sender.session(SessionId(0)).unwrap();
+                session.paths().collect()
+            };
+            let again = |slow: &Slow| -> u64 {
+                let paths = paths(slow);
+                paths.iter().map(|path| path.departures.again).sum()
+            };
+            let before = again(&slow);
+            slow.send(20_000 / every as usize);
+            let what = format!("{half} and back, every {every} ms");
+            let paths = paths(&slow);
+            assert!(paths[0].carries && !paths[0].silent, "{what}: {paths:?}");
+            assert!(!paths[1].silent, "{what}: {paths:?}");
+            for path in paths {
+                let measured = path.round_trip.unwrap();
+                let off = measured.saturating_sub(half * 2) + (half * 2).saturating_sub(measured);
+                assert!(off <= MS * 3, "{what}: {path:?}");
+            }
+            assert_eq!(again(&slow), before, "{what}: nothing is lost");
         }
     }
 }
