@@ -203,7 +203,7 @@ impl Plan {
             attack_every: (random.below(2) == 0).then(|| span(&mut random, 1_000, 20_000)),
             ipv6,
         };
-        // Few of which nothing is sent between two questions (I-41).
+        // Some worlds have flows whose packets are further apart than questions (I-41).
         if random.below(4) == 0 {
             for flow in &mut plan.flows {
                 flow.every = span(&mut random, 20_000, 400_000);
