@@ -208,6 +208,8 @@ impl Plan {
             for flow in &mut plan.flows {
                 flow.every = span(&mut random, 20_000, 400_000);
             }
+            // Strangers who come more often than a flow's packets take each place of a candidate before it does.
+            plan.attack_every = plan.attack_every.map(|every| every * 20);
         }
         plan
     }
