@@ -197,17 +197,17 @@ fn a_slow_flow_is_not_suspended_by_losses_nor_asked_about_without_need() {
         (0, 0, 0)
     );
     let mut lossy = Slow::begun(Mode::Redundant, Duration::from_secs(2));
-    lossy.loss = 30;
+    lossy.loss = 10;
     lossy.send(300);
     let seen = (lossy.plain.len(), lossy.suspended.len());
-    assert_eq!(seen, (0, 0), "eight probes ask on two networks");
-    // 26 of 100 questions have no answer on either network. Each is asked again, on both.
-    assert!((100..400).contains(&lossy.probes), "{}", lossy.probes);
+    assert_eq!(seen, (0, 0), "three probes ask on two networks");
+    // Four of 100 questions have no answer on either network. Each is asked again, on both.
+    assert!((6..60).contains(&lossy.probes), "{}", lossy.probes);
 }
 
 #[test]
 fn what_asks_by_itself_is_not_asked_about_however_long_its_answers_take() {
-    for every in [10, 50, 90] {
+    for every in [10, 90, 229] {
         let mut quick = Slow::begun(Mode::Redundant, MS * every);
         quick.half = MS * 300;
         quick.send(10_000 / every as usize);
