@@ -216,7 +216,10 @@ impl World {
                     copies.push(copy.bytes.to_vec());
                 });
         match result {
-            Replication::Copies(count) => assert!(count == copies.len() && count > 0),
+            Replication::Copies { count, kept } => {
+                assert!(count == copies.len() && count > 0);
+                assert!(!kept || count == 1, "what is kept leaves on one network");
+            }
             Replication::Unreplicated => assert!(copies.is_empty(), "a packet leaves once"),
         }
         for copy in copies {

@@ -135,7 +135,11 @@ fn ten_thousand_sessions_take_what_is_stated_and_nothing_after_the_start() {
                         copies[next][..len].copy_from_slice(copy.bytes);
                         next += 1;
                     });
-            assert_eq!(result, Replication::Copies(2), "session {at}");
+            let expected = Replication::Copies {
+                count: 2,
+                kept: false,
+            };
+            assert_eq!(result, expected, "session {at}");
             let first = pair
                 .receiver
                 .handle_data(pair.now, None, from, &mut copies[0][..len]);

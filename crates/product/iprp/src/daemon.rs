@@ -27,7 +27,7 @@ use crate::control_plane::{Asked, ControlPlane, Outbox, Signals, State};
 use crate::data_plane::{Buffers, DataPlane, Here, KnownMembers, Outgoing};
 use crate::diverting::Ways;
 use crate::event::Log;
-use crate::exchange::LENGTH;
+use crate::exchange::{Attached, LENGTH};
 use crate::groups::{GroupChannels, GroupKeys};
 use crate::host::{attach, modes, rules};
 use crate::members::Memberships;
@@ -45,8 +45,12 @@ use survey::{Surveyed, beside_socket, survey};
 const TABLE: &str = "bumpless_iprp";
 /// Packets that wait in the kernel's queue at most.
 const QUEUED: u32 = 8192;
-/// Packets of `standby` flows that are kept at most, all together.
+/// Packets of `standby` flows that are kept at most, all together...
 const KEPT: usize = 8192;
+/// ...each with room for so many bytes, or for a longer one if the networks carry that...
+const KEPT_LEN: usize = 1_500;
+/// ...in so many bytes at most.
+const KEPT_BYTES: usize = KEPT * KEPT_LEN;
 /// How long a request waits for its reply.
 const PATIENCE: StdDuration = StdDuration::from_secs(3);
 
@@ -81,7 +85,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let number = root.number().wrapping_add(1);
     root.keep(number);
     let (attached, ports, cards) = attach(&config, &attachments, None).map_err(RunError::Socket)?;
-    let sender = sender(&config, attached.networks, &groups)?;
+    let sender = sender(&config, &attached, &groups)?;
     let receiver = receiver(&config, attached.networks, &groups, (root.secret(), number))?;
     let members = Memberships::new(groups.iter().map(GroupKeys::address).collect());
     let members = members.map_err(system("be a member of groups"))?;
@@ -223,23 +227,32 @@ fn wakers() -> Result<Waker, RunError> {
 
 fn sender(
     config: &Config,
-    networks: Networks,
+    attached: &Attached,
     groups: &[GroupKeys],
 ) -> Result<Sender<RingSuite>, RunError> {
     let is_standby = config.monitors.iter().any(|it| it.mode == Mode::Standby);
+    let (kept_packets, kept_len) = kept(is_standby, attached.room);
     let limits = SenderLimits {
         sessions: config.limits.sessions,
-        // A reload may name the first one.
-        kept_packets: if is_standby { KEPT } else { KEPT / 8 },
-        ..SenderLimits::default()
+        kept_packets,
+        kept_len,
     };
     let setup = SenderSetup {
-        networks,
+        networks: attached.networks,
         groups: groups.iter().map(GroupKeys::for_core).collect(),
         limits,
         seed: seed()?,
     };
     Sender::new(setup).map_err(|error| RunError::Setup(error.to_string()))
+}
+
+/// How many packets of standby flows are kept, and of what length at most, where a copy has this `room` at the start.
+fn kept(is_standby: bool, room: usize) -> (usize, usize) {
+    let len = room.max(KEPT_LEN);
+    let packets = KEPT_BYTES / len;
+    // A reload may name the first one.
+    let packets = if is_standby { packets } else { packets / 8 };
+    (packets, len)
 }
 
 fn receiver(
@@ -296,5 +309,24 @@ impl Handler for Asking {
         }
         self.control.wake();
         replies.recv_timeout(PATIENCE).unwrap_or_else(|_| busy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept;
+
+    #[test]
+    fn what_standby_keeps_is_as_long_as_a_copy_may_be_and_takes_no_more_memory_for_it() {
+        // Of Ethernet, and of jumbo frames, behind the headers of IPv4 and UDP.
+        assert_eq!(kept(true, 1_472), (8_192, 1_500));
+        assert_eq!(kept(true, 8_972), (1_369, 8_972));
+        // No network yet, the least one of IPv6, the loopback device.
+        for room in [0, 1_232, 65_507] {
+            let (packets, len) = kept(true, room);
+            assert!(packets > 0 && packets * len <= 8_192 * 1_500, "{room}");
+            assert!(len >= room.max(1_472), "{room}");
+            assert_eq!(kept(false, room), (packets / 8, len));
+        }
     }
 }

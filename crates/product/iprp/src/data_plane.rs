@@ -211,7 +211,6 @@ impl DataPlane {
             outgoing: &mut self.outgoing,
             passed: &mut self.passed,
             members: &self.members,
-            modes: &self.modes,
             data_port: self.data_port,
             copy: &mut self.buffers.copy[..room],
             packet: &mut self.buffers.packet,

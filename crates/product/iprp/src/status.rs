@@ -117,6 +117,7 @@ fn about_host(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "unreplicated": sender.unreplicated,
             "suspended": sender.suspended,
             "too_long": sender.too_long,
+            "not_kept": sender.not_kept,
             "unreadable": snapshot.passed.unreadable,
             "not_released": snapshot.passed.not_released,
             "no_copy_left": snapshot.passed.no_copy_left,
@@ -127,6 +128,7 @@ fn about_host(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "overrun": snapshot.passed.overrun,
             "sessions_refused": sender.sessions_refused,
             "answers_refused": sender.answers_refused,
+            "answers_lost": receiver.answers_lost,
             "advertised": receiver.advertised,
             "suppressed": receiver.suppressed,
             "candidates_refused": receiver.candidates_refused,
@@ -312,6 +314,14 @@ fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
             snapshot.sender.too_long, snapshot.room
         ));
     }
+    if snapshot.sender.not_kept > 0 {
+        all.push(format!(
+            "{} packets of standby flows were not kept, so what of them a network loses does not leave again: there was no place left, or they \
+             were longer than a copy could be when this daemon began; give flows that send so much mode = \"redundant\", or restart this \
+             daemon if the MTU of its networks has been raised",
+            snapshot.sender.not_kept
+        ));
+    }
     all
 }
 
@@ -319,9 +329,8 @@ fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_event_that_was_lost_is_counted_and_at_the_sending_end_a_weakness() {
-        let mut snapshot = Snapshot {
+    fn snapshot() -> Snapshot {
+        Snapshot {
             room: 1_400,
             segmentation: Vec::new(),
             coalesces: false,
@@ -330,27 +339,35 @@ mod tests {
             sender: Default::default(),
             receiver: Default::default(),
             passed: Default::default(),
+        }
+    }
+
+    /// A counter, and whether a weakness has these words.
+    fn shown(snapshot: &Snapshot, counter: &str, words: &str) -> (Option<u64>, bool) {
+        let around = Surroundings {
+            attachments: &[],
+            uptime_s: 1.0,
+            refused: &BTreeMap::new(),
+            troubles: &[],
+            troubles_left_out: 0,
+            untold: 0,
+            capture: Value::Null,
+            groups: Vec::new(),
+            security: None,
         };
-        let shown = |snapshot: &Snapshot| {
-            let around = Surroundings {
-                attachments: &[],
-                uptime_s: 1.0,
-                refused: &BTreeMap::new(),
-                troubles: &[],
-                troubles_left_out: 0,
-                untold: 0,
-                capture: Value::Null,
-                groups: Vec::new(),
-                security: None,
-            };
-            let status = Status::new(Box::new(snapshot.clone()), &around);
-            let status = serde_json::to_value(status).unwrap();
-            let weaknesses = status["weaknesses"].as_array().unwrap();
-            let is_named = weaknesses
-                .iter()
-                .any(|it| it.as_str().unwrap().contains("events of sessions"));
-            (status["counters"]["events_lost"].as_u64(), is_named)
-        };
+        let status = Status::new(Box::new(snapshot.clone()), &around);
+        let status = serde_json::to_value(status).unwrap();
+        let weaknesses = status["weaknesses"].as_array().unwrap();
+        let is_named = weaknesses
+            .iter()
+            .any(|it| it.as_str().unwrap().contains(words));
+        (status["counters"][counter].as_u64(), is_named)
+    }
+
+    #[test]
+    fn an_event_that_was_lost_is_counted_and_at_the_sending_end_a_weakness() {
+        let mut snapshot = snapshot();
+        let shown = |snapshot: &Snapshot| shown(snapshot, "events_lost", "events of sessions");
         assert_eq!(shown(&snapshot), (Some(0), false));
         snapshot.receiver.events_lost = 2;
         assert_eq!(shown(&snapshot), (Some(2), false));
@@ -403,5 +420,16 @@ mod tests {
         session.suspended = true;
         assert_eq!(weaknesses_of(&session).count(), 1);
         assert!(!weaknesses_of(&session).any(|it| it.contains("network 11")));
+    }
+
+    #[test]
+    fn a_standby_packet_that_was_not_kept_is_counted_and_a_weakness_and_a_lost_answer_is_counted() {
+        let mut snapshot = snapshot();
+        let kept = |snapshot: &Snapshot| shown(snapshot, "not_kept", "were not kept");
+        assert_eq!(kept(&snapshot), (Some(0), false));
+        snapshot.sender.not_kept = 4;
+        snapshot.receiver.answers_lost = 5;
+        assert_eq!(kept(&snapshot), (Some(4), true));
+        assert_eq!(shown(&snapshot, "answers_lost", "").0, Some(5));
     }
 }

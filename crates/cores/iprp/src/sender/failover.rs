@@ -1,6 +1,8 @@
-//! What a session sends by itself: packets again on the next network when one falls silent, and probes of those that carry nothing.
+//! What a session sends by itself: packets again on the next network when one falls silent, probes of those that carry nothing, and
+//! of all while the receiver does not answer.
 
 use super::keep::Kept;
+use super::liveness::Liveness;
 use super::peer_base::Session;
 use super::seal::{Content, Copy, note_sent};
 use super::standby::{MAX_TRIES, PROBATION, PROBE_EVERY, Unanswered};
@@ -24,6 +26,10 @@ impl<S: Suite> State<S> {
         while let Some((at, place)) = self.base.next_wake()
             && at <= now
         {
+            let session = self.base.get(place);
+            if session.is_some_and(|session| session.asking.has_lapsed(now)) {
+                self.suspend(place);
+            }
             self.judge_silence(now, place);
             let next = self.next_again(place).map(Leaving::Again);
             let next = next.or_else(|| self.next_probe(now, place).map(Leaving::Probe));
@@ -47,6 +53,19 @@ impl<S: Suite> State<S> {
             }
         }
         None
+    }
+
+    /// Packets of the session at `place` leave as they are from here on: its receiver has not answered for too long.
+    #[cold]
+    pub(super) fn suspend(&mut self, place: usize) {
+        let Some(session) = self.base.get_mut(place) else {
+            return;
+        };
+        session.asking.liveness = Liveness::Suspended;
+        self.keep.drop_if(&mut session.standby.kept, |_| true);
+        self.notify(SenderEvent::Suspended {
+            session: SessionId(place as u32),
+        });
     }
 
     /// Which of the kept packets leave again, and on which path.
@@ -156,27 +175,21 @@ impl<S: Suite> State<S> {
         let session = self.base.get_mut(place)?;
         let (_, last) = session.last_flow?;
         if session.standby.to_probe == 0 {
-            let is_due = now.since(last) < IDLE
-                && match session.asking.next_probe() {
-                    Some(at) => now >= at,
-                    None => session.mode == Mode::Standby && now >= session.standby.probe_at,
-                };
-            if !is_due {
+            let is_past = |at: Instant| now >= at;
+            let asks_all = session.asks_all_at().is_some_and(is_past);
+            let asks_idle = session.asks_idle_at().is_some_and(is_past);
+            if now.since(last) >= IDLE || !asks_all && !asks_idle {
                 return None;
             }
-            let suspended = session.asking.next_probe().is_some();
-            let carrier = session
-                .standby
-                .carrier
-                .map(usize::from)
-                .filter(|_| !suspended);
+            let carrier = session.standby.carrier.map(usize::from);
+            let carrier = carrier.filter(|_| !asks_all);
             let paths = session
                 .usable()
                 .map(|(at, _)| at)
                 .filter(|&at| Some(at) != carrier);
             session.standby.to_probe = paths.fold(0, |bits, at| bits | 1 << at);
             session.standby.probe_at = now + PROBE_EVERY;
-            if suspended {
+            if asks_all {
                 session.asking.ask(now);
             }
         }
@@ -219,8 +232,7 @@ impl<S: Suite> State<S> {
             session.standby.begin_again(path);
         }
         if let Some(path) = session.path_mut(path) {
-            path.departures.asked += 1;
-            path.asked = Some((content.number, now));
+            path.ask(now, content.number);
         }
         Some(sent)
     }
@@ -234,15 +246,15 @@ impl<S: Suite> State<S> {
             .keep
             .earliest(&session.standby.kept, |kept| due(kept, &timeouts));
         let silent = session.standby.silent_at(&timeouts).map(|(_, at)| at).min();
-        let probe = match session.asking.next_probe() {
-            Some(at) => Some(at),
-            None => Some(session.standby.probe_at).filter(|_| session.mode == Mode::Standby),
-        };
-        let probe = probe.filter(|at| at.since(last) < IDLE);
+        let probes = [session.asks_all_at(), session.asks_idle_at()];
+        // Not what was due before the flow paused, and was missed.
+        let is_asked = |at: &Instant| now.max(*at).since(last) < IDLE;
+        let probes = probes.map(|at| at.filter(is_asked));
         // Never at once again: what is due was done.
         let soon = now + Duration::from_micros(100);
-        [kept, silent, probe]
+        [kept, silent, session.asking.lapses()]
             .into_iter()
+            .chain(probes)
             .flatten()
             .min()
             .map(|at| at.max(soon))
@@ -282,6 +294,19 @@ impl<S: Suite> Session<S> {
             let path = self.path_at(at);
             path.map_or(Duration::ZERO, |path| path.round_trip.timeout())
         })
+    }
+
+    /// When probes ask on all networks.
+    fn asks_all_at(&self) -> Option<Instant> {
+        let at = self.asking.next_probe();
+        at.filter(|_| self.usable().next().is_some())
+    }
+
+    /// When probes ask on the networks that carry nothing.
+    fn asks_idle_at(&self) -> Option<Instant> {
+        let is_suspended = self.asking.liveness == Liveness::Suspended;
+        let asks = self.mode == Mode::Standby && !is_suspended;
+        asks.then_some(self.standby.probe_at)
     }
 
     fn ind_at(&self, at: usize) -> Option<Ind> {

@@ -140,12 +140,12 @@ impl Keep {
         }
     }
 
-    /// What an answer says has arrived needs not be kept.
+    /// What an answer says has arrived needs not be kept. What has asked may be further behind than the numbers that it tells of.
     pub(crate) fn acknowledge(&mut self, list: &mut List, answer: &Answer) {
         self.drop_if(list, |kept| {
             let back = answer.high.wrapping_sub(kept.number);
             let is_behind = (1..=64).contains(&back) && answer.behind >> (back - 1) & 1 != 0;
-            kept.number == answer.high || is_behind
+            kept.number == answer.asked || kept.number == answer.high || is_behind
         });
     }
 
@@ -207,13 +207,13 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_kept_is_what_two_plain_lists_keep(
-            steps in proptest::collection::vec((0usize..2, 0u8..3, any::<u64>(), 0u32..80), 0..200),
+            steps in proptest::collection::vec((0usize..2, 0u8..3, any::<u64>(), (0u32..80, 0u32..160)), 0..200),
         ) {
             let mut keep = Keep::new(24, 8);
             let mut lists = [List::default(); 2];
             let mut twins: [Plain<(u32, u8)>; 2] = Default::default();
             let mut next = [0u32; 2];
-            for (which, op, behind, back) in steps {
+            for (which, op, behind, (back, before)) in steps {
                 let list = &mut lists[which];
                 if op < 2 {
                     let number = next[which];
@@ -228,11 +228,12 @@ mod tests {
                     }
                 } else {
                     let high = next[which].saturating_sub(back);
-                    keep.acknowledge(list, &Answer { asked: 0, high, behind });
+                    let asked = next[which].saturating_sub(before);
+                    keep.acknowledge(list, &Answer { asked, high, behind });
                     twins[which].retain(|(number, _)| {
                         let gone = *number < high && high - number <= 64
                             && behind & (1 << (high - number - 1)) != 0;
-                        *number != high && !gone
+                        *number != asked && *number != high && !gone
                     });
                 }
                 for (list, twin) in lists.iter().zip(&twins) {

@@ -1,4 +1,5 @@
-//! Whether the receiver is there: it is asked now and then, on every network at once, with what is sent anyway.
+//! Whether the receiver is there: it is asked now and then, on every network at once, with what is sent anyway. While an answer is
+//! missing, and nothing is sent that could ask again, probes do.
 
 use bumpless_base::{Duration, Instant};
 
@@ -6,6 +7,9 @@ use bumpless_base::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(250);
 /// How often one is asked that has not answered yet.
 const URGENT: Duration = Duration::from_millis(20);
+/// How long after a question is due a packet is waited for that asks it: then a probe does. Flows that are quick ask by themselves, and
+/// probes leave as often as those of a receiver that counts as gone: a host may have thousands of sessions with one that dies.
+const GRACE: Duration = Duration::from_millis(230);
 /// Questions without an answer after which a receiver counts as gone...
 const QUESTIONS: u8 = 3;
 /// ...if the first of them is that old.
@@ -53,9 +57,15 @@ impl Asking {
     /// Whether the receiver counts as gone from here on.
     #[inline]
     pub(crate) fn has_lapsed(&self, now: Instant) -> bool {
+        self.lapses().is_some_and(|at| now >= at)
+    }
+
+    /// When the receiver counts as gone, unless it is heard before: known once it was asked often enough.
+    #[inline]
+    pub(crate) fn lapses(&self) -> Option<Instant> {
         match self.liveness {
-            Liveness::Asked(count, since) => count >= QUESTIONS && now.since(since) >= SILENT,
-            _ => false,
+            Liveness::Asked(count, since) if count >= QUESTIONS => Some(since + SILENT),
+            _ => None,
         }
     }
 
@@ -64,11 +74,12 @@ impl Asking {
         core::mem::take(&mut self.liveness) == Liveness::Suspended
     }
 
-    /// When the next probe of a receiver that counts as gone is due.
-    pub(crate) const fn next_probe(&self) -> Option<Instant> {
+    /// When a probe is due of a receiver that counts as gone, or has not answered yet.
+    pub(crate) fn next_probe(&self) -> Option<Instant> {
         match self.liveness {
+            Liveness::Heard => None,
+            Liveness::Asked(..) => Some(self.next + GRACE),
             Liveness::Suspended => Some(self.next),
-            _ => None,
         }
     }
 }
@@ -100,6 +111,24 @@ mod tests {
         }
         slow.ask(at(10_000));
         assert!(slow.has_lapsed(at(10_000)));
+    }
+
+    #[test]
+    fn probes_ask_where_nothing_else_does_and_wait_for_what_may() {
+        let mut asking = Asking::default();
+        assert_eq!(asking.next_probe(), None);
+        asking.ask(at(0));
+        assert_eq!(
+            (asking.next_probe(), asking.lapses()),
+            (Some(at(480)), None)
+        );
+        asking.ask(at(480));
+        assert_eq!(asking.next_probe(), Some(at(730)));
+        asking.ask(at(730));
+        let next = (asking.next_probe(), asking.lapses());
+        assert_eq!(next, (Some(at(980)), Some(at(1_000))));
+        assert!(!asking.heard());
+        assert_eq!((asking.next_probe(), asking.lapses()), (None, None));
     }
 
     #[test]

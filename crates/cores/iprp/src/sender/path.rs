@@ -7,6 +7,8 @@ use core::net::IpAddr;
 
 /// Before anything was measured, an answer is waited for this long.
 const INITIAL: Duration = Duration::from_millis(100);
+/// An answer that takes longer is not measured.
+const LONGEST: Duration = Duration::from_secs(2);
 /// Added to what was measured: the receiver's process may have been busy.
 const GRANULARITY: Duration = Duration::from_millis(2);
 
@@ -55,7 +57,7 @@ pub(crate) struct Path {
     pub missed: u8,
     pub departures: Departures,
     pub round_trip: RoundTrip,
-    /// The question that was asked last, and when.
+    /// The question whose answer is measured, and when it was asked: the first one since the last answer.
     pub asked: Option<(u32, Instant)>,
     /// The latest question that was answered.
     pub answered: Option<u32>,
@@ -75,6 +77,21 @@ impl Path {
         }
     }
 
+    /// Question `number` leaves. Others may be on their way: none of them takes the place of the one that is measured, or a network
+    /// whose answers take longer than the next question would never be.
+    #[inline]
+    pub(crate) fn ask(&mut self, now: Instant, number: u32) {
+        self.departures.asked += 1;
+        let is_open = |(_, at): &(u32, Instant)| now.since(*at) < LONGEST;
+        self.asked = self.asked.filter(is_open).or(Some((number, now)));
+    }
+
+    /// Question `number` leaves again. It cannot be told which one is answered (RFC 6298, 3).
+    pub(crate) fn ask_again(&mut self, number: u32) {
+        self.departures.asked += 1;
+        self.asked = self.asked.filter(|(before, _)| *before != number);
+    }
+
     /// An answer to question `asked`. Whether it is a later one than all before: others are repeated or late.
     pub(crate) fn handle_answer(&mut self, now: Instant, asked: u32) -> bool {
         if self.answered.is_some_and(|before| before >= asked) {
@@ -83,9 +100,11 @@ impl Path {
         self.answered = Some(asked);
         self.departures.answered += 1;
         if let Some((number, at)) = self.asked
-            && number == asked
+            && number <= asked
         {
-            self.round_trip.measure(now.since(at));
+            if number == asked {
+                self.round_trip.measure(now.since(at));
+            }
             self.asked = None;
         }
         true
@@ -119,5 +138,33 @@ mod tests {
         assert!(path.handle_answer(at(5), 7));
         assert_eq!(path.round_trip.smoothed(), Some(Duration::from_millis(5)));
         assert!(!path.handle_answer(at(6), 7) && !path.handle_answer(at(6), 3));
+    }
+
+    #[test]
+    fn an_answer_is_measured_however_many_questions_leave_before_it() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let ind = Ind::new(1).unwrap();
+        let mut path = Path::new(ind, IpAddr::from([10, 0, 0, 1]), true);
+        let asks = |path: &mut Path, numbers: core::ops::Range<u32>| {
+            for number in numbers {
+                path.ask(at(u64::from(number) * 50), number);
+            }
+        };
+        asks(&mut path, 0..13);
+        assert!(path.handle_answer(at(600), 0));
+        assert_eq!(path.round_trip.smoothed(), Some(Duration::from_millis(600)));
+        // The next one that is measured is lost; a later one is answered.
+        asks(&mut path, 13..30);
+        assert!(path.handle_answer(at(1_300), 14));
+        assert_eq!(path.asked, None);
+        // It cannot be told which of two is answered.
+        path.ask(at(1_500), 30);
+        path.ask_again(30);
+        assert!(path.handle_answer(at(1_710), 30));
+        assert_eq!(path.round_trip.smoothed(), Some(Duration::from_millis(600)));
+        // One without an answer is not waited for for ever.
+        path.ask(at(2_000), 31);
+        path.ask(at(4_000), 32);
+        assert_eq!(path.asked, Some((32, at(4_000))));
     }
 }

@@ -113,13 +113,9 @@ impl<S: Suite> Session<S> {
         }
         for network in advertised.iter() {
             let to = group.unwrap_or(network.address);
-            if let Some(path) = self
-                .paths
-                .iter_mut()
-                .flatten()
-                .find(|it| it.ind == network.ind)
-            {
-                (path.to, path.missed) = (to, 0);
+            let usable = own.reaches(network.ind, to);
+            if let Some(at) = self.position(network.ind) {
+                self.readdress(at, to, usable, &mut changed);
                 continue;
             }
             // One that is going gives its place up for one that is there.
@@ -130,7 +126,6 @@ impl<S: Suite> Session<S> {
                     .position(|it| it.is_some_and(|it| it.missed > 0))
             };
             if let Some(at) = free.or_else(going) {
-                let usable = own.reaches(network.ind, to);
                 if let Some(path) = self.paths[at].filter(|path| path.usable) {
                     changed(path.ind, false);
                 }
@@ -144,17 +139,35 @@ impl<S: Suite> Session<S> {
         }
     }
 
+    /// The receiver is at `to` on the network of the path at `at`, which an advertisement has named.
+    fn readdress(
+        &mut self,
+        at: usize,
+        to: IpAddr,
+        usable: bool,
+        changed: &mut impl FnMut(Ind, bool),
+    ) {
+        if let Some(path) = self.path_mut(at) {
+            (path.to, path.missed) = (to, 0);
+        }
+        self.set_usable(at, usable, changed);
+    }
+
+    /// Whether copies may leave on the path at `at` from here on.
+    fn set_usable(&mut self, at: usize, usable: bool, changed: &mut impl FnMut(Ind, bool)) {
+        if let Some(path) = self.path_mut(at).filter(|path| path.usable != usable) {
+            path.usable = usable;
+            changed(path.ind, usable);
+            self.has_come(at);
+        }
+    }
+
     /// The host is on the networks `own` from here on.
     pub(crate) fn match_networks(&mut self, own: &Networks, mut changed: impl FnMut(Ind, bool)) {
         for at in 0..MAX_NETWORKS {
-            let Some(path) = self.path_mut(at) else {
-                continue;
-            };
-            let usable = own.reaches(path.ind, path.to);
-            if path.usable != usable {
-                path.usable = usable;
-                changed(path.ind, usable);
-                self.has_come(at);
+            if let Some(path) = self.path_at(at) {
+                let usable = own.reaches(path.ind, path.to);
+                self.set_usable(at, usable, &mut changed);
             }
         }
     }

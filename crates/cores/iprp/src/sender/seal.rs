@@ -111,12 +111,9 @@ pub(super) fn note_sent<S: Suite>(
     path.departures.sent += 1;
     path.departures.again += u64::from(again);
     if content.ask {
-        path.departures.asked += 1;
-        let is_open = path
-            .asked
-            .is_some_and(|(_, at)| now.since(at) < path.round_trip.timeout());
-        if !is_open {
-            path.asked = Some((content.number, now));
+        match again {
+            false => path.ask(now, content.number),
+            true => path.ask_again(content.number),
         }
     }
 }

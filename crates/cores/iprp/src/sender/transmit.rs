@@ -6,7 +6,6 @@ use super::peer_base::Session;
 use super::seal::{Content, Copy, copy_len, note_sent};
 use super::standby::PROBE_EVERY;
 use super::state::State;
-use crate::event::{SenderEvent, SessionId};
 use crate::flow::Flow;
 use crate::header::PROBE;
 use crate::ind::MAX_NETWORKS;
@@ -17,8 +16,14 @@ use bumpless_secure::Suite;
 /// What has become of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// So many copies were handed out, at least one. The packet itself is to be dropped.
-    Copies(usize),
+    /// Copies were handed out. The packet itself is to be dropped.
+    Copies {
+        /// How many, at least one.
+        count: usize,
+        /// In [`Mode::Standby`]: it is kept, and leaves again on another network if nothing comes of this copy. Otherwise nobody but
+        /// the driver has it.
+        kept: bool,
+    },
     /// It is in no session, or is too long, or the receiver does not answer: it leaves as it is.
     Unreplicated,
 }
@@ -59,11 +64,17 @@ impl<S: Suite> State<S> {
             number: session.next,
             ask: !session.sealing.group && session.asking.is_due(now),
         };
-        let copies = match session.mode {
-            Mode::Redundant => send_on_all(session, now, &content, scratch, emit),
+        let (count, kept) = match session.mode {
+            Mode::Redundant => {
+                let count = send_on_all(session, now, &content, scratch, emit);
+                if content.ask {
+                    self.await_answer(place);
+                }
+                (count, false)
+            }
             Mode::Standby => self.send_on_one(now, place, &content, scratch, emit),
         };
-        if copies == 0 {
+        if count == 0 {
             self.totals.unreplicated += 1;
             return Replication::Unreplicated;
         }
@@ -71,8 +82,8 @@ impl<S: Suite> State<S> {
             session.next += 1;
         }
         self.totals.replicated += 1;
-        self.totals.copies += copies as u64;
-        Replication::Copies(copies)
+        self.totals.copies += count as u64;
+        Replication::Copies { count, kept }
     }
 
     /// Whether the receiver of the session at `place` is there, as far as is known.
@@ -89,13 +100,17 @@ impl<S: Suite> State<S> {
         if !session.asking.has_lapsed(now) {
             return true;
         }
-        session.asking.liveness = Liveness::Suspended;
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
-        self.notify(SenderEvent::Suspended {
-            session: SessionId(place as u32),
-        });
+        self.suspend(place);
         self.wake_earlier(place, now);
         false
+    }
+
+    /// A packet has asked on all networks: if neither an answer nor another packet comes, probes ask.
+    fn await_answer(&mut self, place: usize) {
+        let session = self.base.get(place);
+        if let Some(at) = session.and_then(|session| session.asking.next_probe()) {
+            self.wake_earlier(place, at);
+        }
     }
 
     fn wake_earlier(&mut self, place: usize, at: Instant) {
@@ -106,7 +121,7 @@ impl<S: Suite> State<S> {
     }
 
     /// In standby: on the path that carries. It asks, and is kept, if it could leave again elsewhere: a thin network that is the
-    /// last one carries no answers to speak of.
+    /// last one carries no answers to speak of. How many copies left, and whether it is kept and has somewhere else to go.
     fn send_on_one(
         &mut self,
         now: Instant,
@@ -114,15 +129,15 @@ impl<S: Suite> State<S> {
         content: &Content<'_>,
         scratch: &mut [u8],
         mut emit: impl FnMut(Copy<'_>),
-    ) -> usize {
+    ) -> (usize, bool) {
         let own = self.networks;
         let Some(session) = self.base.get_mut(place) else {
-            return 0;
+            return (0, false);
         };
         let carrier = session.standby.carrier.map(usize::from);
         let carrier = carrier.filter(|&at| session.path_at(at).is_some_and(|path| path.usable));
         let Some(carrier) = carrier.or_else(|| choose(session, &own, None)) else {
-            return 0;
+            return (0, false);
         };
         session.standby.carrier = Some(carrier as u8);
         let is_in_doubt = session.standby.is_in_doubt(now, carrier);
@@ -131,28 +146,28 @@ impl<S: Suite> State<S> {
             ..*content
         };
         let Some(copy) = session.seal_on(carrier, &content, scratch) else {
-            return 0;
+            return (0, false);
         };
         emit(copy);
         note_sent(session, carrier, now, &content, false);
         if !content.ask {
-            return 1;
+            return (1, false);
         }
         session.asking.ask(now);
+        let is_elsewhere = session.usable().any(|(at, _)| at != carrier);
         let what = (content.flow, content.payload);
-        if !self.keep.keep(
+        let kept = self.keep.keep(
             &mut session.standby.kept,
             what,
             content.number,
             (carrier as u8, now),
-        ) {
-            self.totals.not_kept += 1;
-        }
+        );
+        self.totals.not_kept += u64::from(!kept);
         let session = self.base.get(place);
         let path = session.and_then(|session| session.path_at(carrier));
         let timeout = path.map_or(PROBE_EVERY, |path| path.round_trip.timeout());
         self.wake_earlier(place, now + timeout);
-        1
+        (1, kept && is_elsewhere)
     }
 }
 

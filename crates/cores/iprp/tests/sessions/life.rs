@@ -2,7 +2,8 @@
 
 use bumpless_base::Duration;
 use bumpless_iprp::{
-    Discard, EndCause, Flow, Ind, Network, Networks, ReceiverEvent, SenderEvent, SessionId, TCP,
+    Discard, EndCause, Flow, Ind, Mode, Network, Networks, ReceiverEvent, SenderEvent, SessionId,
+    TCP,
 };
 
 use crate::pair::{MS, PORT, Pair, address, flow, ind, networks, receiver_setup, sender_setup};
@@ -94,6 +95,59 @@ fn a_network_is_added_at_once_and_removed_after_three_advertisements() {
         .filter(|it| matches!(it, SenderEvent::NetworkRemoved { .. }))
         .collect();
     assert_eq!(removed.len(), 1, "{removed:?}");
+}
+
+/// Of a host with both families on a network, the first address is advertised, and that may become another one.
+#[test]
+fn a_network_is_used_when_and_as_long_as_its_address_is_of_a_family_that_both_have() {
+    let of_family = |ipv6: bool| {
+        let second = match ipv6 {
+            true => "fd00::2".parse().unwrap(),
+            false => address(2, 2),
+        };
+        let first = address(2, 1);
+        let both = [(1, first), (2, second)].map(|(number, address)| Network {
+            ind: ind(number),
+            address,
+        });
+        Networks::new(&both).unwrap()
+    };
+    for begins_with_ipv6 in [true, false] {
+        for mode in [Mode::Redundant, Mode::Standby] {
+            let mut pair = Pair::of(
+                sender_setup(1),
+                bumpless_iprp::ReceiverSetup {
+                    networks: of_family(begins_with_ipv6),
+                    ..receiver_setup()
+                },
+            );
+            pair.receiver.handle_monitored(pair.now, &flow());
+            pair.control();
+            pair.sender.set_mode(SessionId(0), mode);
+            let mut told = Vec::new();
+            for ipv6 in [begins_with_ipv6, !begins_with_ipv6, begins_with_ipv6] {
+                pair.receiver.set_networks(pair.now, of_family(ipv6));
+                pair.control();
+                let both = [ind(1), ind(2)];
+                assert_eq!(usable(&pair), both[..if ipv6 { 1 } else { 2 }]);
+                let on: Vec<_> = pair.send(b"x").iter().map(|it| (it.0, it.1)).collect();
+                let expected = [(ind(1), address(2, 1)), (ind(2), address(2, 2))];
+                let copies = if ipv6 || mode == Mode::Standby { 1 } else { 2 };
+                assert_eq!(on, expected[..copies]);
+                let events = std::iter::from_fn(|| pair.sender.poll_event());
+                told.extend(events.filter_map(|it| match it {
+                    SenderEvent::NetworkAdded { ind: it, .. } if it == ind(2) => Some(true),
+                    SenderEvent::NetworkRemoved { ind: it, .. } if it == ind(2) => Some(false),
+                    _ => None,
+                }));
+            }
+            let expected: &[bool] = match begins_with_ipv6 {
+                true => &[true, false],
+                false => &[true, false, true],
+            };
+            assert_eq!(told, expected);
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 #[path = "../support/pair.rs"]
 mod pair;
 
+mod kept;
 mod life;
 mod restarts;
+mod slow;
 mod standby;
 mod trust;

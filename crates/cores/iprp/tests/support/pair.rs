@@ -153,7 +153,7 @@ impl Pair {
                 copies.push((copy.ind, copy.to, copy.bytes.to_vec()));
             });
         match result {
-            Replication::Copies(count) => assert_eq!(count, copies.len()),
+            Replication::Copies { count, .. } => assert_eq!(count, copies.len()),
             Replication::Unreplicated => assert!(copies.is_empty()),
         }
         copies

@@ -191,7 +191,7 @@ impl Plan {
             })
             .collect();
         let absent = (0..hosts).map(|_| absence(&mut random)).collect();
-        Self {
+        let mut plan = Self {
             hosts,
             networks,
             flows,
@@ -202,6 +202,15 @@ impl Plan {
             control_loss: [0, 0, 30][random.below(3) as usize],
             attack_every: (random.below(2) == 0).then(|| span(&mut random, 1_000, 20_000)),
             ipv6,
+        };
+        // Some worlds have flows whose packets are further apart than questions (I-41).
+        if random.below(4) == 0 {
+            for flow in &mut plan.flows {
+                flow.every = span(&mut random, 20_000, 400_000);
+            }
+            // Strangers who come more often than a flow's packets take each place of a candidate before it does.
+            plan.attack_every = plan.attack_every.map(|every| every * 20);
         }
+        plan
     }
 }

@@ -189,7 +189,7 @@ impl World {
             None => Replication::Unreplicated,
         };
         let sent = match replication {
-            Replication::Copies(count) => {
+            Replication::Copies { count, .. } => {
                 assert_eq!(count, copies.len());
                 count
             }

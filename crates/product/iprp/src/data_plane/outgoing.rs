@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use bumpless_base::Instant;
 use bumpless_capture::{Decide, Departed, Departures, Held, Queued, Verdict, hops_of, parse};
-use bumpless_iprp::{Copy, Flow, MAX_NETWORKS, Mode, Monitored, Replication, Sender};
+use bumpless_iprp::{Copy, Flow, MAX_NETWORKS, Replication, Sender};
 use bumpless_secure::RingSuite;
 
-use super::modes::is_standby;
 use super::own::{KnownMembers, keep_for_own};
 use super::{BURST, PACKET_MAX, flow};
 use crate::exchange::Attached;
@@ -25,7 +24,7 @@ struct Pending {
     id: u32,
     /// Whether a network has taken a copy.
     left: bool,
-    /// It is kept, and leaves again: as it was it would come twice.
+    /// The sender keeps it, and it leaves again: as it was it would come twice.
     kept: bool,
 }
 
@@ -78,7 +77,6 @@ pub struct Turn<'a> {
     pub outgoing: &'a mut Outgoing,
     pub passed: &'a mut Passed,
     pub members: &'a KnownMembers,
-    pub modes: &'a [(Monitored, Mode)],
     pub data_port: u16,
     /// Room for a copy, and for a packet.
     pub copy: &'a mut [u8],
@@ -102,11 +100,11 @@ impl Decide for Turn<'_> {
         }
         let number = self.outgoing.packets.len();
         match self.replicate(number, &flow, parsed.payload) {
-            Replication::Copies(_) => {
+            Replication::Copies { kept, .. } => {
                 self.outgoing.packets.push(Pending {
                     id: packet.id,
                     left: false,
-                    kept: is_standby(self.modes, &flow),
+                    kept,
                 });
                 Verdict::Drop
             }
@@ -159,7 +157,7 @@ impl Turn<'_> {
     /// Copies of a packet for a group leave by themselves: what becomes of the packet depends on them and on its bytes.
     fn send_to_group(&mut self, packet: &Queued<'_>, (flow, payload): (&Flow, &[u8])) -> Verdict {
         self.attached.ports.set_group_hops(hops_of(packet.bytes));
-        let Replication::Copies(_) = self.replicate(0, flow, payload) else {
+        let Replication::Copies { .. } = self.replicate(0, flow, payload) else {
             return Verdict::Accept;
         };
         let mut left = false;

@@ -255,12 +255,12 @@ impl World {
         };
         let is_away = self.sender.is_none() || self.receiver.is_none();
         match replication {
-            Replication::Copies(count) if count == NETWORKS => {
+            Replication::Copies { count, .. } if count == NETWORKS => {
                 if self.was_plain && !is_away {
                     self.seen.again_ns.get_or_insert(now.as_nanos());
                 }
             }
-            Replication::Copies(_) => {}
+            Replication::Copies { .. } => {}
             Replication::Unreplicated => self.pass_plain(now, &payload),
         }
         for (network, bytes) in copies {
