@@ -132,8 +132,12 @@ pub struct Cell<'a> {
     pub through: Trips,
     /// Messages from the failover on, while the way was dead, that were never answered.
     pub lost: usize,
+    /// Round trips of messages that left when the way carried again.
+    pub after: Trips,
     /// Messages of all runs that were lost before, while nothing was dead.
     pub lost_before: usize,
+    /// Messages of all runs that left when the way carried again, and were never answered.
+    pub lost_after: usize,
 }
 
 impl<'a> Cell<'a> {
@@ -144,11 +148,17 @@ impl<'a> Cell<'a> {
         runs.find(|run| failover(run) == Some(median))
     }
 
-    fn losses(&self) -> String {
-        match self.lost_before {
-            0 => format!("{} lost", self.lost),
-            before => format!("{} lost, and {before} before", self.lost),
-        }
+    /// What was lost through outages, and, if there was any, before and after, for people.
+    pub fn losses(&self) -> String {
+        let others = [(self.lost_before, "before"), (self.lost_after, "after")];
+        let others = others.into_iter().filter(|(count, _)| *count > 0);
+        let others = others.map(|(count, when)| format!(", and {count} {when}"));
+        format!("{} lost{}", self.lost, others.collect::<String>())
+    }
+
+    /// Messages that were lost while nothing was dead, before or after.
+    pub const fn lost_while_whole(&self) -> usize {
+        self.lost_before + self.lost_after
     }
 
     /// Transport, backup, and messages of others if there were any, for people.
@@ -213,12 +223,10 @@ fn cell<'a>(
     };
     let through = [Phase::Failover, Phase::During];
     let has_no_end = |run: &&&Run| chosen(run, &[Phase::Failover]).any(|us| us.is_none());
-    let lost_before = |run: &&Run| {
-        chosen(run, &[Phase::Before])
-            .filter(Option::is_none)
-            .count()
+    let lost = |runs: &[&Run], wanted: &[Phase]| {
+        let trips = runs.iter().flat_map(|run| chosen(run, wanted));
+        trips.filter(Option::is_none).count()
     };
-    let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
     Some(Cell {
         transport,
         line,
@@ -230,8 +238,10 @@ fn cell<'a>(
         endless: on_time.iter().filter(has_no_end).count(),
         during: trips(&on_time, &[Phase::During]),
         through: trips(&on_time, &through),
-        lost: on_time.iter().map(lost).sum(),
-        lost_before: runs.iter().map(lost_before).sum(),
+        after: trips(&on_time, &[Phase::After]),
+        lost: lost(&on_time, &through),
+        lost_before: lost(&runs, &[Phase::Before]),
+        lost_after: lost(&runs, &[Phase::After]),
         on_time,
         runs,
     })
@@ -284,14 +294,9 @@ pub fn promises(study: &Study) -> Vec<Promise> {
 }
 
 fn within(study: &Study, cell: &Cell<'_>) -> Promise {
-    let wanted = [Phase::Failover, Phase::During];
-    judge(
-        study,
-        cell,
-        &wanted,
-        LIMIT_US,
-        "every message through the outage",
-    )
+    let wanted = [Phase::Failover, Phase::During, Phase::After];
+    let what = "every message through the outage and after it";
+    judge(study, cell, &wanted, LIMIT_US, what)
 }
 
 /// Standby: three round trips of the slower way, and 10 ms.
@@ -308,7 +313,10 @@ fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &st
     let (above, explained) = above(study, cell, wanted, limit);
     let of = cell.runs.iter().flat_map(|run| phases(run));
     let count = of.filter(|phase| wanted.contains(phase)).count();
-    let longest = cell.through.summary().map_or(0, |it| it.max);
+    let mut trips = vec![&cell.through];
+    trips.extend(wanted.contains(&Phase::After).then_some(&cell.after));
+    let longest = trips.into_iter().filter_map(Trips::summary);
+    let longest = longest.map(|it| it.max).max().unwrap_or(0);
     let failover = cell.failovers.summary().map_or(0, |it| it.max);
     Promise {
         says: format!(
@@ -325,7 +333,7 @@ fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &st
         count,
         above,
         explained,
-        held: count > 0 && above == explained && cell.lost_before == 0,
+        held: count > 0 && above == explained && cell.lost_while_whole() == 0,
     }
 }
 
@@ -384,7 +392,8 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
         count: cell.through.count(),
         above,
         explained,
-        held: (above - explained) as f64 <= share * count && cell.lost + cell.lost_before == 0,
+        held: (above - explained) as f64 <= share * count
+            && cell.lost + cell.lost_while_whole() == 0,
     })
 }
 

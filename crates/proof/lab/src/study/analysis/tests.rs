@@ -171,6 +171,50 @@ fn what_was_lost_long_before_the_way_died_is_no_failover() {
     assert_eq!(failover(&run(&trips, 3_525, 3_700)), None);
 }
 
+#[test]
+fn what_is_lost_or_late_when_the_way_carries_again_breaks_the_promise_too() {
+    // The way is dead from 103 to 120 ms: the last two messages are none of the failover.
+    let after = |last: Option<u32>| {
+        let quick = Some(4_000);
+        study(vec![run(
+            &[quick, quick, quick, quick, quick, last],
+            103,
+            120,
+        )])
+    };
+    let judged = |study: &Study| promises(study).remove(0);
+    let whole = judged(&after(Some(4_000)));
+    assert!(whole.held && whole.seen.ends_with(", 0 lost"), "{whole:?}");
+    assert_eq!(whole.count, 4, "two of the failover, two after it");
+    let late = judged(&after(Some(14_000)));
+    assert!(!late.held && late.above == 1, "{late:?}");
+    assert!(late.seen.contains("longest message 14.0 ms"), "{late:?}");
+    let lost = after(None);
+    assert_eq!(cells(&lost)[0].lost_after, 1);
+    let lost = judged(&lost);
+    assert!(
+        !lost.held && lost.seen.ends_with("0 lost, and 1 after"),
+        "{lost:?}"
+    );
+    // Those that are judged by their failovers alone, or by quantiles, lose none either.
+    let mut standby = after(None);
+    standby.runs[0].transport = "standby-tcp".into();
+    let alone = Run {
+        over: "backup".into(),
+        ..run(&[Some(80_000); 40], 103, 120)
+    };
+    standby.runs.push(alone.clone());
+    let told = judged(&standby);
+    assert!(!told.held && told.above == 0, "{told:?}");
+    let mut lte = after(None);
+    lte.runs.push(alone);
+    lte.runs
+        .iter_mut()
+        .for_each(|run| run.backup = "lte".into());
+    let told = judged(&lte);
+    assert!(!told.held && told.above == 0, "{told:?}");
+}
+
 /// Figure 6: another run may have a message of as many microseconds.
 #[test]
 fn the_typical_run_is_the_one_whose_failover_is_the_median() {
