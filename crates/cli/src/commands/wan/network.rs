@@ -243,6 +243,8 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         .map(|(link, it)| (named(topology, link), it))
         .collect();
     let (impaired, impaired_told) = impairment::status(&impaired);
+    // Not every kernel tells.
+    let overflowed = emulation::overflowed(running, topology).unwrap_or_default();
     let programs = emulation::processes(running);
     let at = |node| topology.node(node).name.as_str();
     if as_json {
@@ -259,6 +261,7 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
             "routing": running.routing,
             "took_ms": running.took_ms,
             "delays": running.delays,
+            "overflowed": overflowed,
             "cut": cut,
             "impaired": impaired,
             "programs": programs.collect::<Vec<_>>(),
@@ -277,6 +280,11 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         output::print_line("routes: BIRD on each router, by OSPF with BFD");
     }
     output::print_line(delays_told(&running.delays));
+    if let Some(lost @ 1..) = overflowed {
+        output::print_line(format_args!(
+            "{lost} packets were lost for want of room where they were to be held"
+        ));
+    }
     if !cut.is_empty() {
         output::print_line(format_args!("cut: {}", cut.join(", ")));
     }

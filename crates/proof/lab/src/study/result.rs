@@ -29,6 +29,9 @@ pub struct Study {
     /// Messages of others while runs were made, for each time that there were any.
     #[serde(default)]
     pub background: Vec<Background>,
+    /// How many packets found no room where they were to be held, if the kernel told.
+    #[serde(default)]
+    pub overflowed: Option<u64>,
     /// Every run.
     pub runs: Vec<Run>,
 }

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use bumpless_base::{Duration, Instant};
@@ -29,18 +29,30 @@ const LOOK: Duration = Duration::from_millis(20);
 const STAGGER: Duration = Duration::from_millis(150);
 
 /// Makes all runs of a study that `began` then; `done` is told how many after each. Those that were stopped are not in what it gives.
+/// None begins when something has ended that is to last: why is given, too.
 pub fn all(
     (stage, captures): (&Stage, Option<&Path>),
     jobs: &[Job],
     (began, stop): (Instant, &AtomicBool),
     done: &(dyn Fn(usize) + Sync),
-) -> Vec<Run> {
+) -> (Vec<Run>, Result<(), String>) {
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let fallen = OnceLock::new();
+    // Who has ended is told once.
+    let stands = || {
+        if let Err(why) = stage.stood() {
+            let _ = fallen.set(why);
+        }
+        fallen.get().is_none()
+    };
     let now = Clock.now();
     let work = |place: usize, at: &(Host, Site)| {
         // Not all at once: connections and sessions would begin together.
         wait(now + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if !stands() {
+                return;
+            }
             stage.lines.set(place, job.case.line());
             let run = match captures.filter(|_| job.number == 1) {
                 None => one(stage, at, job, (began, stop)),
@@ -64,7 +76,7 @@ pub fn all(
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
     runs.sort_by_key(|run| run.began_ns);
-    runs
+    (runs, fallen.into_inner().map_or(Ok(()), Err))
 }
 
 /// Makes a run with a capture of both of its ends.

@@ -20,7 +20,7 @@ const SENT_AT: usize = 32 << 10;
 /// The table of the rule that holds packets back.
 const TABLE: &str = "bumpless_wan";
 /// The queue for it, of which each namespace has its own.
-const QUEUE: u16 = 1;
+pub const QUEUE: u16 = 1;
 /// Packets that a host holds back at most: a second of what one can be sent.
 const HELD_MAX: u32 = 1 << 16;
 
