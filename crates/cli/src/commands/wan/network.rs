@@ -53,7 +53,8 @@ pub struct Up {
     network: Network,
     #[command(flatten)]
     name: Name,
-    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    /// Who decides where packets go: fixed routes with the fewest hops, equal-cost, which are the same over all links that are
+    /// equally near, or ospf, the daemon BIRD on each router with BFD
     #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = routing)]
     routing: Routing,
     /// Print the result as JSON (schema bumpless.wan-status/1)
@@ -63,7 +64,16 @@ pub struct Up {
 
 /// Who decides where packets go.
 pub fn routing(text: &str) -> Result<Routing, String> {
-    Routing::named(text).ok_or_else(|| "give fixed or ospf".to_owned())
+    Routing::named(text).ok_or_else(|| "give fixed, equal-cost or ospf".to_owned())
+}
+
+/// The same where outages are on the ways of what is measured.
+pub fn routing_with_outages(text: &str) -> Result<Routing, String> {
+    let known = Routing::named(text).filter(|it| *it != Routing::EqualCost);
+    known.ok_or_else(|| {
+        "give fixed or ospf; over equal links it would be chance whether an outage is on a way"
+            .to_owned()
+    })
 }
 
 impl Up {
@@ -276,8 +286,12 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         running.pid,
         running.took_ms
     ));
-    if running.routing == Routing::Ospf {
-        output::print_line("routes: BIRD on each router, by OSPF with BFD");
+    match running.routing {
+        Routing::Fixed => {}
+        Routing::EqualCost => output::print_line(
+            "routes: the fewest hops over all links that are equally near, by a hash of addresses and ports",
+        ),
+        Routing::Ospf => output::print_line("routes: BIRD on each router, by OSPF with BFD"),
     }
     output::print_line(delays_told(&running.delays));
     if let Some(lost @ 1..) = overflowed {

@@ -33,7 +33,7 @@ pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     let witness = witness(&running);
     // The kernel ends them with the process that holds the network, but not before it has returned.
     let daemons = match running.routing {
-        Routing::Fixed => Vec::new(),
+        Routing::Fixed | Routing::EqualCost => Vec::new(),
         Routing::Ospf => processes::daemons(&running),
     };
     let stays = |what: &str| PlaceError::Stays(running.name.clone(), what.to_owned());

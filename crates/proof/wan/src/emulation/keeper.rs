@@ -35,7 +35,7 @@ pub fn keep(
         .and_then(|addresses| {
             let network = build::build(topology, (&addresses, routing), abandoned)?;
             let daemons = match routing {
-                Routing::Fixed => None,
+                Routing::Fixed | Routing::EqualCost => None,
                 Routing::Ospf => {
                     let folder = place.folder().map_err(|error| error.to_string())?;
                     let namespaces = (&network.namespaces[..], folder.as_path());

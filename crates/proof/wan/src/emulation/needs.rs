@@ -44,6 +44,14 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
     lacking
 }
 
+/// What keeps this machine from having routes over several links at once.
+pub fn lacking_for_equal_cost() -> Option<String> {
+    let is_there = fs::exists("/proc/sys/net/ipv4/fib_multipath_hash_policy").unwrap_or(false);
+    (!is_there).then(|| {
+        "the kernel lacks routes over several links (CONFIG_IP_ROUTE_MULTIPATH): --routing fixed takes the first".to_owned()
+    })
+}
+
 /// What keeps this machine from having a routing daemon on each router besides.
 pub fn lacking_for_daemons(topology: &Topology, pool: Pool) -> Vec<String> {
     let routers = topology.nodes().iter().filter(|node| node.kind.forwards());

@@ -26,11 +26,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Who decides where packets go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Routing {
     /// Routes that are made once, with the fewest hops.
     #[default]
     Fixed,
+    /// The same, but of links that are equally near all are used: which one, a hash of a packet's addresses and ports says.
+    EqualCost,
     /// BIRD on each router, by OSPF; BFD tells of links that carry nothing.
     Ospf,
 }
@@ -40,13 +42,14 @@ impl Routing {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
+            Self::EqualCost => "equal-cost",
             Self::Ospf => "ospf",
         }
     }
 
     /// The one of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Fixed, Self::Ospf];
+        let all = [Self::Fixed, Self::EqualCost, Self::Ospf];
         all.into_iter().find(|it| it.name() == name)
     }
 }
