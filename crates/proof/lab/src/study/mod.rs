@@ -9,6 +9,7 @@
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
 //! | `background` | messages of others meanwhile |
+//! | `bytes` | what passes a substation's links |
 //! | `result` | what is kept |
 //! | `analysis` | what it comes to: round trips, failovers, promises |
 //! | `paper` | the paper's figures |
@@ -16,6 +17,7 @@
 
 mod analysis;
 mod background;
+mod bytes;
 pub(crate) mod daemons;
 mod end;
 pub(crate) mod host;
