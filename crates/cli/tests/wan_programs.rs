@@ -10,7 +10,9 @@ use std::process::{Child, Command, Stdio};
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
 use support::process::BUMPLESS;
-use support::wan::{Gone, is_gone, no_file_is_left, running, said, signal, until, wan};
+use support::wan::{
+    Gone, is_gone, no_file_is_left, running, said, send, signal, sockets, until, wan,
+};
 
 /// The interpreter, if one was named.
 fn python() -> Option<String> {
@@ -69,6 +71,8 @@ fn what_dies_is_felt_without_iprp_and_not_with_it() {
         for reached in [true, false] {
             let (felt, sent) = lost("protected", "loop", centre, reached);
             assert!(sent > 0 && felt == 0, "{felt} of {sent}: {told}");
+            let wanted = ["protected", "loop", "phasors", centre];
+            assert_eq!(row(&told, wanted, reached)["lost_after"], 0, "{told}");
         }
     }
     for pass in ["plain", "protected"] {
@@ -168,6 +172,26 @@ fn what_is_stopped_or_killed_leaves_nothing() {
     assert_eq!(running("stopped"), None);
 }
 
+fn a_daemon_that_ends_ends_the_run_with_the_reason() {
+    need_namespaces();
+    let _gone = Gone("fallen");
+    let mut command = programs("fallen", &["--seconds", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    until("daemons listen", || sockets("fallen") == 8);
+    let is_daemon = |pid: &u64| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.windows(9).any(|it| it == b"iprp\0run\0")
+    };
+    let daemon = running("fallen").unwrap().into_iter().find(is_daemon);
+    send(daemon.unwrap(), "-KILL");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let words = said(&output);
+    assert!(words.contains("the daemon of iPRP at"), "{words}");
+    no_file_is_left("fallen");
+}
+
 fn what_cannot_be_is_refused_before_anything_is_made() {
     for (wrong, words) in [
         (["--pool", "10.0.0.0/16"], "--pool"),
@@ -189,5 +213,6 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 bumpless_testing::tests!(
     what_dies_is_felt_without_iprp_and_not_with_it,
     what_is_stopped_or_killed_leaves_nothing,
+    a_daemon_that_ends_ends_the_run_with_the_reason,
     what_cannot_be_is_refused_before_anything_is_made,
 );

@@ -1,4 +1,5 @@
-//! A slice of the study of failovers: an outage of TCP, of TCP under iPRP and of a transfer of states, and nothing is left behind.
+//! A slice of the study of failovers: an outage of TCP, of TCP under iPRP in both modes and of a transfer of states, and nothing is
+//! left behind.
 
 mod support;
 
@@ -9,7 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
 use support::process::BUMPLESS;
-use support::wan::{Gone, is_gone, no_file_is_left, running, said, signal, status, until, wan};
+use support::wan::{
+    Gone, is_gone, no_file_is_left, running, said, send, signal, sockets, status, until, wan,
+};
 
 /// Arguments of a study of this test alone, over a small network.
 fn study(test: &str, more: &[&str]) -> Command {
@@ -20,7 +23,7 @@ fn study(test: &str, more: &[&str]) -> Command {
             "--backups",
             "ethernet",
             "--transports",
-            "tcp,redundant-tcp,state",
+            "tcp,redundant-tcp,standby-tcp,state",
         ])
         .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
         .args(["--background", "500"])
@@ -114,8 +117,8 @@ fn tcp_fails_over_by_its_timeout_and_ours_feel_nothing() {
     let runs = told["runs"].as_array().unwrap();
     assert_eq!(
         runs.len(),
-        10,
-        "both ways alone and three outages, without and with background traffic"
+        12,
+        "both ways alone and four outages, without and with background traffic"
     );
     assert!(runs.iter().all(|run| run["error"].is_null()), "{told}");
     // The network's way and the backup are as they should be, at least.
@@ -137,8 +140,10 @@ fn tcp_fails_over_by_its_timeout_and_ours_feel_nothing() {
         let slowest = *through(tcp).last().unwrap();
         assert!(slowest >= 45_000, "no outage was felt: {tcp}");
         assert!(tcp["switched_ns"].is_u64(), "{tcp}");
-        for transport in ["redundant-tcp", "state"] {
+        for transport in ["redundant-tcp", "standby-tcp", "state"] {
             let ours = run(&told, transport, background);
+            let all = ours["rtt_us"].as_array().unwrap();
+            assert!(!all.iter().any(Value::is_null), "it lost some: {ours}");
             let trips = through(ours);
             assert!(trips[trips.len() / 2] < 10_000, "{transport}: {trips:?}");
             assert!(ours["switched_ns"].is_null(), "{ours}");
@@ -148,7 +153,7 @@ fn tcp_fails_over_by_its_timeout_and_ours_feel_nothing() {
     let promises = told["promises"].as_array().unwrap();
     let count = |it: &Value| it["count"].as_u64().unwrap();
     assert!(
-        promises.len() == 4 && promises.iter().all(|it| count(it) >= 5),
+        promises.len() == 6 && promises.iter().all(|it| count(it) >= 1),
         "{told}"
     );
     // Whether this machine was quick enough is not the test's business; that it is told is.
@@ -205,6 +210,28 @@ fn a_study_that_is_stopped_or_killed_leaves_nothing() {
     assert_eq!(status("stopped"), None);
 }
 
+fn a_daemon_that_ends_ends_the_study_with_what_was_measured_until_then() {
+    need_namespaces();
+    let _alone = alone();
+    let _gone = Gone("fallen");
+    let mut study = study("fallen", &["--seconds", "4", "--json"]);
+    let study = study.stdout(Stdio::piped()).stderr(Stdio::null());
+    let study = study.spawn().unwrap();
+    until("daemons listen", || sockets("fallen") == 5);
+    let daemon = running("fallen").unwrap();
+    let daemon = daemon.into_iter().find(|pid| *pid != u64::from(study.id()));
+    send(daemon.unwrap(), "-KILL");
+    let output = study.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["complete"], false);
+    let why = told["broke_off"].as_str().unwrap_or_default();
+    assert!(why.contains("the daemon of iPRP at"), "{why}");
+    // Of the twelve that there would be, at most as many as go on side by side.
+    assert!(told["runs"].as_array().unwrap().len() <= 4, "{told}");
+    no_file_is_left("fallen");
+}
+
 fn what_cannot_be_is_refused_before_anything_is_made() {
     for (wrong, words) in [
         (["--transports", "dccp"], "redundant-tcp"),
@@ -227,5 +254,6 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 bumpless_testing::tests!(
     tcp_fails_over_by_its_timeout_and_ours_feel_nothing,
     a_study_that_is_stopped_or_killed_leaves_nothing,
+    a_daemon_that_ends_ends_the_study_with_what_was_measured_until_then,
     what_cannot_be_is_refused_before_anything_is_made,
 );

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::route::{Way, Ways};
+use bumpless_wan::route::{Way, Ways, round_trip_us};
 use bumpless_wan::{
     Kind, MEASURED_ROUTER_US, NodeId, Shape, Topology, containerlab, generate, picture,
 };
@@ -316,13 +316,18 @@ fn longest(topology: &Topology, from: NodeId) -> Option<Way> {
 
 fn way_told(topology: &Topology, way: &Way) -> String {
     let name = |place: Option<&NodeId>| place.map_or("", |&place| &topology.node(place).name);
+    let (from, to) = (way.nodes.first(), way.nodes.last());
+    // The way back may be another one.
+    let trip_us = from
+        .zip(to)
+        .and_then(|(&from, &to)| round_trip_us(topology, from, to));
     format!(
         "{} to {}: {} links, {} routers, {:.3} ms there and back",
-        name(way.nodes.first()),
-        name(way.nodes.last()),
+        name(from),
+        name(to),
         way.links.len(),
         way.routers(topology),
-        2.0 * way.delay_us(topology) as f64 / 1e3
+        trip_us.unwrap_or(0) as f64 / 1e3
     )
 }
 
@@ -377,7 +382,7 @@ impl Route {
                 "links": way.links.len(),
                 "routers": way.routers(&topology),
                 "one_way_us": way.delay_us(&topology),
-                "round_trip_us": 2 * way.delay_us(&topology),
+                "round_trip_us": round_trip_us(&topology, from, to),
             }));
         } else {
             output::print_line(way_told(&topology, &way));

@@ -52,6 +52,14 @@ pub fn running(test: &str) -> Option<Vec<u64>> {
     Some(programs.filter_map(|it| it["pid"].as_u64()).collect())
 }
 
+/// How many daemons listen that have their files in the folder of a network.
+pub fn sockets(test: &str) -> usize {
+    let folder = std::fs::read_dir(format!("/run/bumpless-wan-{}.d", name(test)));
+    let files = folder.into_iter().flatten().flatten();
+    let is_socket = |it: &std::fs::DirEntry| it.path().extension().is_some_and(|it| it == "sock");
+    files.filter(is_socket).count()
+}
+
 /// Fails if a file of the network of a test is left.
 pub fn no_file_is_left(test: &str) {
     for ending in ["d", "json", "lock", "part"] {

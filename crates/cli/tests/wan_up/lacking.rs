@@ -99,6 +99,17 @@ pub fn without_tables_a_network_comes_up_and_has_rates_and_no_losses() {
     done("impair", &["s02-1-1", "--none"]);
     assert_eq!(impaired(), json!([]));
     done("down", &[]);
+    if up["delays"]["by"] == "lacking" {
+        let far = ["--backbone-pairs", "3", "--failures", "1"];
+        let refused = wan("sites", &far);
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        let told = said(&refused);
+        assert!(
+            told.contains("every link of the network would be instant"),
+            "{told}"
+        );
+        grid.nothing_is_left();
+    }
     // What a file asks for is tried before anything is made.
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("network.json");

@@ -5,6 +5,7 @@ mod support;
 
 mod capture;
 mod changing;
+mod ending;
 mod impaired;
 mod lacking;
 
@@ -19,6 +20,12 @@ use changing::{
     commands_that_change_links_wait_for_each_other, impairments_by_script_end_as_it_was_before,
     links_of_one_router_are_impaired_by_commands_of_their_own,
     what_is_cut_carries_nothing_while_it_is_impaired_otherwise,
+};
+use ending::{
+    a_network_whose_process_is_stopped_goes_all_the_same,
+    a_routing_daemon_that_does_not_start_is_told_with_its_own_words,
+    packets_that_find_no_room_to_be_held_are_counted,
+    who_looks_for_a_moment_keeps_no_network_from_coming_up,
 };
 use impaired::an_impaired_link_loses_its_share_and_carries_its_rate_also_when_healed;
 use lacking::without_tables_a_network_comes_up_and_has_rates_and_no_losses;
@@ -164,6 +171,31 @@ fn a_network_carries_packets_is_cut_and_healed_and_goes() {
     assert!(grid.done("down", &[]).contains("sleep"));
     assert!(!sleeper.wait().unwrap().success());
     grid.nothing_is_left();
+}
+
+fn equal_links_are_all_used_if_that_is_wanted_and_connections_keep_theirs() {
+    let grid = Grid::new("equal");
+    for pool in ["10.64.0.0/16", "fd42:7761:6e00::/48"] {
+        let status = grid.up(&["--routing", "equal-cost", "--pool", pool]);
+        assert_eq!(status["routing"], "equal-cost");
+        // To this one from the middle of its loop it is as far by each of two links.
+        let far = grid.address("s00");
+        until("an answer", || grid.answers(&far));
+        let by = |port: u32| -> String {
+            let port = port.to_string();
+            let ask = ["ip", "-j", "route", "get", &far, "ipproto", "udp"];
+            let ports = ["sport", &port, "dport", "9"];
+            let told = grid.done("exec", &[&["s00-2", "--"], &ask[..], &ports[..]].concat());
+            let told: Value = serde_json::from_str(&told).unwrap();
+            told[0]["dev"].as_str().unwrap().to_owned()
+        };
+        let all: Vec<_> = (1000..1032).map(by).collect();
+        for link in ["eth1", "eth2"] {
+            assert!(all.iter().any(|it| it == link), "{pool}: {all:?}");
+        }
+        assert_eq!(all, (1000..1032).map(by).collect::<Vec<_>>());
+        grid.done("down", &[]);
+    }
 }
 
 fn addresses_of_version_6_are_reached_too() {
@@ -354,8 +386,13 @@ bumpless_testing::tests!(
     impairments_by_script_end_as_it_was_before,
     without_tables_a_network_comes_up_and_has_rates_and_no_losses,
     addresses_of_version_6_are_reached_too,
+    equal_links_are_all_used_if_that_is_wanted_and_connections_keep_theirs,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
     a_capture_has_what_passes_and_is_whole_however_it_ends,
+    a_network_whose_process_is_stopped_goes_all_the_same,
+    who_looks_for_a_moment_keeps_no_network_from_coming_up,
+    packets_that_find_no_room_to_be_held_are_counted,
+    a_routing_daemon_that_does_not_start_is_told_with_its_own_words,
     routing_daemons_find_another_way_and_end_with_the_network,
     daemons_of_a_network_that_is_killed_as_it_comes_up_end_with_it,
 );

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::topology::DELAY_MAX_US;
+
 /// What each router adds in the profile whose round trip is the one that the paper measured, microseconds: over the
 /// 22 routers of the paper's longest path, there and back, 2.5 ms (8.0 of table II less the 5.5 of the links).
 pub const MEASURED_ROUTER_US: u32 = 57;
@@ -58,6 +60,8 @@ pub enum ShapeFault {
     Centres(usize),
     /// More routers than can be numbered.
     TooLarge(usize),
+    /// Something takes a packet too long: the option, and microseconds.
+    Slow(&'static str, u32),
 }
 
 impl fmt::Display for ShapeFault {
@@ -77,6 +81,10 @@ impl fmt::Display for ShapeFault {
             Self::TooLarge(routers) => write!(
                 f,
                 "that makes {routers} routers; at most {ROUTERS_MAX} can be numbered: give fewer pairs or shorter chains"
+            ),
+            Self::Slow(what, us) => write!(
+                f,
+                "{us} us are too long for a packet; give at most {DELAY_MAX_US} ({what})"
             ),
         }
     }
@@ -109,6 +117,14 @@ impl Shape {
         if self.routers() > ROUTERS_MAX {
             faults.push(ShapeFault::TooLarge(self.routers()));
         }
+        let delays = [
+            ("--backbone-us", self.backbone_us),
+            ("--aggregation-us", self.aggregation_us),
+            ("--access-us", self.access_us),
+            ("router_us", self.router_us),
+        ];
+        let slow = delays.into_iter().filter(|(_, us)| *us > DELAY_MAX_US);
+        faults.extend(slow.map(|(option, us)| ShapeFault::Slow(option, us)));
         faults
     }
 }

@@ -12,6 +12,9 @@ use crate::impairment::{self, Impairment};
 /// Schema of the file.
 const SCHEMA: &str = "bumpless.wan-topology/1";
 
+/// No link and no router takes a packet longer, microseconds: ten seconds, more than any way on Earth.
+pub const DELAY_MAX_US: u32 = 10_000_000;
+
 /// Place of a node in [`Topology::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -114,6 +117,10 @@ pub enum TopologyFault {
     Unknown(usize, String),
     /// A link has a loss or a rate that cannot be one: which link, counted from 0, and why.
     Impairment(usize, String),
+    /// A link that takes a packet too long: which link, counted from 0, and microseconds.
+    Delay(usize, u32),
+    /// Routers take a packet too long, microseconds.
+    Router(u32),
     /// A link from a node to itself.
     Itself(String),
     /// No way leads from the first to the second.
@@ -140,6 +147,15 @@ impl fmt::Display for TopologyFault {
                 link + 1
             ),
             Self::Impairment(link, why) => write!(f, "link {}: {why}", link + 1),
+            Self::Delay(link, us) => write!(
+                f,
+                "link {} takes {us} us; give at most {DELAY_MAX_US}",
+                link + 1
+            ),
+            Self::Router(us) => write!(
+                f,
+                "routers take {us} us; give at most {DELAY_MAX_US} (router_us)"
+            ),
             Self::Itself(name) => write!(f, "{name} is linked to itself; remove that link"),
             Self::Apart(from, to) => write!(
                 f,
@@ -183,6 +199,8 @@ impl Topology {
         router_us: u32,
     ) -> Result<Self, Vec<TopologyFault>> {
         let mut faults = named(&nodes);
+        let delays = links.iter().map(|link| link.delay_us);
+        faults.extend(slow(router_us, delays.enumerate()));
         let mut at = vec![Vec::new(); nodes.len()];
         for (index, link) in links.iter().enumerate() {
             let [one, other] = link.ends;
@@ -262,6 +280,8 @@ impl Topology {
         }
         if !faults.is_empty() {
             faults.extend(named(&nodes));
+            let delays = told_links.iter().map(|(link, it)| (*link, it.delay_us));
+            faults.extend(slow(told.router_us, delays));
             let links = told_links.iter().map(|(_, link)| link);
             let to_itself = links.filter(|link| link.ends[0] == link.ends[1]);
             faults.extend(to_itself.map(|link| TopologyFault::Itself(link.ends[0].clone())));
@@ -388,6 +408,14 @@ fn entries<T: DeserializeOwned>(
         }
     }
     read
+}
+
+/// Delays that are too long: of routers, and of links, which are counted from 0.
+fn slow(router_us: u32, links: impl Iterator<Item = (usize, u32)>) -> Vec<TopologyFault> {
+    let router = (router_us > DELAY_MAX_US).then_some(TopologyFault::Router(router_us));
+    let links = links.filter(|(_, us)| *us > DELAY_MAX_US);
+    let links = links.map(|(link, us)| TopologyFault::Delay(link, us));
+    router.into_iter().chain(links).collect()
 }
 
 /// What is wrong with the names.

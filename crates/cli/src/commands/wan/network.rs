@@ -53,7 +53,8 @@ pub struct Up {
     network: Network,
     #[command(flatten)]
     name: Name,
-    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    /// Who decides where packets go: fixed routes with the fewest hops, equal-cost, which are the same over all links that are
+    /// equally near, or ospf, the daemon BIRD on each router with BFD
     #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = routing)]
     routing: Routing,
     /// Print the result as JSON (schema bumpless.wan-status/1)
@@ -63,7 +64,16 @@ pub struct Up {
 
 /// Who decides where packets go.
 pub fn routing(text: &str) -> Result<Routing, String> {
-    Routing::named(text).ok_or_else(|| "give fixed or ospf".to_owned())
+    Routing::named(text).ok_or_else(|| "give fixed, equal-cost or ospf".to_owned())
+}
+
+/// The same where outages are on the ways of what is measured.
+pub fn routing_with_outages(text: &str) -> Result<Routing, String> {
+    let known = Routing::named(text).filter(|it| *it != Routing::EqualCost);
+    known.ok_or_else(|| {
+        "give fixed or ospf; over equal links it would be chance whether an outage is on a way"
+            .to_owned()
+    })
 }
 
 impl Up {
@@ -243,6 +253,8 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         .map(|(link, it)| (named(topology, link), it))
         .collect();
     let (impaired, impaired_told) = impairment::status(&impaired);
+    // Not every kernel tells.
+    let overflowed = emulation::overflowed(running, topology).unwrap_or_default();
     let programs = emulation::processes(running);
     let at = |node| topology.node(node).name.as_str();
     if as_json {
@@ -259,6 +271,7 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
             "routing": running.routing,
             "took_ms": running.took_ms,
             "delays": running.delays,
+            "overflowed": overflowed,
             "cut": cut,
             "impaired": impaired,
             "programs": programs.collect::<Vec<_>>(),
@@ -273,10 +286,19 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         running.pid,
         running.took_ms
     ));
-    if running.routing == Routing::Ospf {
-        output::print_line("routes: BIRD on each router, by OSPF with BFD");
+    match running.routing {
+        Routing::Fixed => {}
+        Routing::EqualCost => output::print_line(
+            "routes: the fewest hops over all links that are equally near, by a hash of addresses and ports",
+        ),
+        Routing::Ospf => output::print_line("routes: BIRD on each router, by OSPF with BFD"),
     }
     output::print_line(delays_told(&running.delays));
+    if let Some(lost @ 1..) = overflowed {
+        output::print_line(format_args!(
+            "{lost} packets were lost for want of room where they were to be held"
+        ));
+    }
     if !cut.is_empty() {
         output::print_line(format_args!("cut: {}", cut.join(", ")));
     }

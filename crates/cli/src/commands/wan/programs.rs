@@ -26,7 +26,7 @@ pub struct Run {
     #[arg(long, default_value = "programs")]
     name: String,
     /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
-    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing_with_outages)]
     routing: Routing,
     /// An interpreter of Python that has c104 and pymodbus
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]

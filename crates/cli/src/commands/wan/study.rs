@@ -27,7 +27,7 @@ pub struct Run {
     #[arg(long, default_value = "study")]
     name: String,
     /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
-    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing)]
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = network::routing_with_outages)]
     routing: Routing,
     /// Runs of each case
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]

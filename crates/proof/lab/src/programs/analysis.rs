@@ -66,6 +66,11 @@ fn row(
         .iter()
         .filter(|it| is_of(it.site) && (dead.cut..dead.last).contains(&it.sent))
         .collect();
+    let later = dead.last..dead.next;
+    let lost_after = view.seen.exchanges.iter();
+    let lost_after = lost_after
+        .filter(|it| is_of(it.site) && it.done.is_none() && later.contains(&it.sent))
+        .count();
     let mut took: Vec<u64> = sent
         .iter()
         .filter_map(|it| Some(it.done?.saturating_sub(it.sent) / 1000))
@@ -100,6 +105,7 @@ fn row(
         substations,
         sent: sent.len(),
         lost: sent.len() - took.len(),
+        lost_after: Some(lost_after),
         p50_us: percentile(50),
         p99_us: percentile(99),
         max_us: took.last().copied(),
@@ -160,7 +166,7 @@ pub fn course(view: &View<'_>, (began, dead): (u64, &[Dead]), every_ms: u64) -> 
 }
 
 /// What is promised of programs under iPRP, judged: in each outage of the network, and at the second centre when the first one
-/// dies, nothing is lost and no connection ends.
+/// dies, nothing is lost until the next one, and no connection ends.
 pub fn promises(programs: &Programs) -> Vec<Promise> {
     let mut promises = Vec::new();
     for outage in Outage::ALL {
@@ -186,6 +192,11 @@ pub fn promises(programs: &Programs) -> Vec<Promise> {
 fn promise(outage: Outage, protocol: Protocol, rows: &[&Row]) -> Promise {
     let sum = |of: fn(&Row) -> usize| rows.iter().map(|row| of(row)).sum::<usize>();
     let (sent, lost, ended) = (sum(|it| it.sent), sum(|it| it.lost), sum(|it| it.ended));
+    let after = sum(|it| it.lost_after.unwrap_or(0));
+    let lost_after = match after {
+        0 => String::new(),
+        after => format!(" and {after} after"),
+    };
     let centres = match outage {
         Outage::Centre => "the second centre",
         _ => "both centres",
@@ -209,12 +220,12 @@ fn promise(outage: Outage, protocol: Protocol, rows: &[&Row]) -> Promise {
         )
         .replace("the second centre lose", "the second centre loses"),
         seen: format!(
-            "{sent} sent, {lost} lost, {ended} connections ended, longest silence {silence} ms{crashed}"
+            "{sent} sent, {lost} lost{lost_after}, {ended} connections ended, longest silence {silence} ms{crashed}"
         ),
         count: sent,
-        above: lost + ended,
+        above: lost + after + ended,
         explained: 0,
-        held: sent > 0 && lost + ended == 0,
+        held: sent > 0 && lost + after + ended == 0,
     }
 }
 
@@ -289,6 +300,35 @@ mod tests {
         });
         let rows = rows(&view(&seen), &DEAD, &[true, false]);
         assert_eq!((rows[0].sent, rows[0].lost), (4, 4));
+        // Two more that left when everything carried again were lost, too.
+        assert_eq!(rows[0].lost_after, Some(2));
+    }
+
+    #[test]
+    fn what_is_lost_when_everything_carries_again_breaks_a_promise_too() {
+        let exchange = |sent, done| Exchange {
+            site: 0,
+            sent,
+            done,
+        };
+        let judged = |last: u64| {
+            let mut seen = Seen::default();
+            let (sent, done) = (2_000 * MS, Some(2_001 * MS));
+            seen.exchanges.push(exchange(sent, done));
+            seen.exchanges.push(exchange(last, None));
+            let programs = Programs {
+                rows: rows(&view(&seen), &DEAD, &[true, true]),
+                ..Programs::default()
+            };
+            promises(&programs).remove(0)
+        };
+        // What is held up until everything carries again, and the last before the next outage.
+        for last in [2_950 * MS, 5_999 * MS] {
+            let promise = judged(last);
+            assert!(!promise.held && promise.above == 1, "{promise:?}");
+            assert!(promise.seen.contains("0 lost and 1 after"), "{promise:?}");
+        }
+        assert!(judged(6_000 * MS).held, "that is the next one's");
     }
 
     #[test]
@@ -340,7 +380,7 @@ mod tests {
         let [judged] = &promises(&programs)[..] else {
             panic!("one promise");
         };
-        assert!(!judged.held && judged.above == 5, "{judged:?}");
+        assert!(!judged.held && judged.above == 7, "{judged:?}");
         programs.rows.remove(0);
         assert!(promises(&programs)[0].held);
         programs.rows[0].outage = Outage::Centre;

@@ -138,6 +138,7 @@ fn measure(
         Pass::ALL.map(one)
     });
     programs.jitter = meter::told(&stood_still, began);
+    programs.overflowed = stage.overflowed();
     for passed in passes {
         let passed = passed?;
         complete &= passed.complete;

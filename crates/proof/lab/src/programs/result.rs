@@ -26,6 +26,9 @@ pub struct Programs {
     pub outages: Vec<Died>,
     /// What the meters of the machine saw, from the beginning of the first pass on.
     pub jitter: Jitter,
+    /// How many packets found no room where they were to be held, if the kernel told.
+    #[serde(default)]
+    pub overflowed: Option<u64>,
     /// What is promised, judged.
     pub promises: Vec<Promise>,
     /// What each centre saw in each outage.
@@ -107,6 +110,9 @@ pub struct Row {
     pub sent: usize,
     /// Those without an answer in time, or that never came.
     pub lost: usize,
+    /// The same of those that were sent later, until the next outage; results without a word on it did not count them.
+    #[serde(default)]
+    pub lost_after: Option<usize>,
     /// What half of the others took at most, microseconds: a round trip, or a frame's way.
     pub p50_us: Option<u64>,
     /// What 99 of 100 took at most.

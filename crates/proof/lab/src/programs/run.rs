@@ -14,6 +14,7 @@ use super::protocol::Protocol;
 use super::result::{Course, Pass, Row};
 use super::seen::Seen;
 use super::stage::Stage;
+use crate::study::daemons::Daemons;
 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long programs have to connect, and for each substation besides.
@@ -46,6 +47,22 @@ pub struct Passed {
     pub complete: bool,
 }
 
+/// Processes of a pass; when one ends, so does the pass.
+#[derive(Debug, Default)]
+struct Processes {
+    conversations: Vec<Conversation>,
+    // They end last.
+    daemons: Option<Daemons>,
+}
+
+impl Processes {
+    fn stood(&mut self) -> Result<(), String> {
+        self.daemons.as_ref().map_or(Ok(()), Daemons::stood)?;
+        let mut all = self.conversations.iter_mut();
+        all.try_for_each(Conversation::check)
+    }
+}
+
 /// Everything that a pass has.
 #[derive(Debug)]
 pub struct Scene<'a> {
@@ -71,36 +88,34 @@ impl Scene<'_> {
             return Ok(Passed::default());
         }
         urgent(NETWORK);
-        let daemons = match pass {
-            Pass::Plain => None,
-            Pass::Protected => Some(
-                self.stage
-                    .protect(&self.options.binary, &self.options.stop)?,
-            ),
-        };
+        let mut processes = Processes::default();
+        if pass == Pass::Protected {
+            let (binary, stop) = (&self.options.binary, &self.options.stop);
+            processes.daemons = Some(self.stage.protect(binary, stop)?);
+        }
         urgent(PROGRAMS);
         let ends = (&self.stage.centres[..], &self.stage.sites[..]);
         let others = self.protocols.iter().filter(|it| it.module().is_some());
-        let mut conversations = Vec::new();
         for &protocol in others {
             let every = self.options.every_ms;
-            conversations.push(self.outside.begin(protocol, ends, every)?);
+            let begun = self.outside.begin(protocol, ends, every)?;
+            processes.conversations.push(begun);
         }
-        self.connected(&mut conversations)?;
+        self.connected(&mut processes)?;
         let rate = self.options.frames_each_second;
         urgent(NETWORK);
         let streams = Streams::begin(ends.0, ends.1, rate)
             .map_err(|error| format!("cannot have a port for phasors: {error}"))?;
-        self.wait(SETTLE, &mut conversations)?;
+        self.wait(SETTLE, &mut processes)?;
         let began = Clock.now().as_nanos();
-        let dead = self.outages(&mut conversations, told);
+        let dead = self.outages(&mut processes, told);
         let phasors = streams.end();
-        let mut seen: Vec<_> = conversations
+        let mut seen: Vec<_> = std::mem::take(&mut processes.conversations)
             .into_iter()
             .map(|it| (it.protocol, it.end()))
             .collect();
         seen.push((Protocol::Phasors, phasors));
-        drop(daemons);
+        drop(processes);
         Ok(self.judged(pass, (began, &dead?), &seen))
     }
 
@@ -109,23 +124,27 @@ impl Scene<'_> {
     }
 
     /// Waits so long, or until somebody wants to stop.
-    fn wait(&self, long: Duration, conversations: &mut [Conversation]) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Something ended that is to last.
+    fn wait(&self, long: Duration, processes: &mut Processes) -> Result<(), String> {
         let until = Clock.now() + long;
         while Clock.now() < until && !self.stopped() {
-            conversations.iter_mut().try_for_each(Conversation::check)?;
+            processes.stood()?;
+            self.stage.stood()?;
             Clock.sleep_until(until.min(Clock.now() + LOOK));
         }
         Ok(())
     }
 
     /// Waits until every centre has a connection to every substation.
-    fn connected(&self, conversations: &mut [Conversation]) -> Result<(), String> {
+    fn connected(&self, processes: &mut Processes) -> Result<(), String> {
         let sites = self.stage.sites.len();
         let patience = PATIENCE + PATIENCE_EACH * sites as u64;
         let until = Clock.now() + patience;
         loop {
-            self.wait(Duration::from_millis(500), conversations)?;
-            let lacking = conversations.iter().find_map(|it| {
+            self.wait(Duration::from_millis(500), processes)?;
+            let lacking = processes.conversations.iter().find_map(|it| {
                 let seen = it.seen();
                 let connected = seen.iter().map(|it| it.connected(sites)).min()?;
                 (connected < sites).then(|| (it.protocol, connected, it.words()))
@@ -149,7 +168,7 @@ impl Scene<'_> {
     /// Has everything die that dies, one after the other.
     fn outages(
         &self,
-        conversations: &mut [Conversation],
+        processes: &mut Processes,
         told: &(dyn Fn(&str) + Sync),
     ) -> Result<Vec<Dead>, String> {
         let lasts = Duration::from_secs(self.options.seconds);
@@ -165,14 +184,14 @@ impl Scene<'_> {
             }
             let cutting = self.stage.cut(self.plan, outage);
             let cut = Clock.now().as_nanos();
-            let waited = cutting.and_then(|()| self.wait(lasts, conversations));
+            let waited = cutting.and_then(|()| self.wait(lasts, processes));
             let last = Clock.now().as_nanos();
-            let waited = waited.and_then(|()| self.wait(HELD_UP, conversations));
+            let waited = waited.and_then(|()| self.wait(HELD_UP, processes));
             let healed = Clock.now().as_nanos();
             self.stage.heal(self.plan, outage)?;
             waited?;
             if outage != Outage::None {
-                self.wait(lasts * 2, conversations)?;
+                self.wait(lasts * 2, processes)?;
             }
             all.push(Dead {
                 outage,

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{
-    self, Backup, Cables, Line, Place, Routing, Running, Tie, UpError, speak_from_link,
+    self, Backup, Cables, Carrying, Line, Place, Routing, Running, Tie, UpError, speak_from_link,
 };
 
 use super::plan::{Outage, Plan};
@@ -34,6 +33,7 @@ pub struct Stage {
     /// Where files are while it is up.
     pub folder: PathBuf,
     cables: Cables,
+    carrying: Carrying,
     place: Place,
     _tie: Tie,
 }
@@ -82,17 +82,31 @@ impl Stage {
         let sites = centres.split_off(count);
         let folder = place.folder().map_err(|error| error.to_string())?;
         let cables = backup.cables();
-        thread::spawn(move || backup.carry(seed));
         Ok(Self {
             topology: topology.clone(),
             centres,
             sites,
             folder,
             cables,
+            carrying: backup.carry(seed),
             running,
             place: place.clone(),
             _tie: tie,
         })
+    }
+
+    /// Whether the second way has carried packets until this moment.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn stood(&self) -> Result<(), String> {
+        self.carrying.stood()
+    }
+
+    /// How many packets found no room where they were to be held, over both ways.
+    pub fn overflowed(&self) -> Option<u64> {
+        let network = emulation::overflowed(&self.running, &self.topology).ok()?;
+        Some(network.unwrap_or(0) + self.cables.overflowed().ok()?)
     }
 
     /// Starts a daemon of iPRP at each host.

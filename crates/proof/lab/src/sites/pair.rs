@@ -33,11 +33,39 @@ pub struct Pair<'a> {
     /// Of both controllers, the witness and the field device.
     places: [Namespace; 4],
     nodes: [Option<Process>; 2],
-    logs: Vec<(usize, Tail)>,
+    logs: Logs,
     starts: usize,
     others: Vec<Process>,
     field_log: Tail,
     ledger: Ledger,
+}
+
+/// The logs of both controllers in the order in which their processes began, each with the place of its node.
+#[derive(Default)]
+struct Logs(Vec<(usize, Tail)>);
+
+impl Logs {
+    /// What has been logged since the last call, and how many lines could not be understood.
+    fn take(&mut self) -> (Vec<NodeEvent>, u64) {
+        let mut events = Vec::new();
+        let mut holes = 0;
+        for (node, log) in &mut self.0 {
+            events.extend(log.take::<Value>().into_iter().map(|line| NodeEvent {
+                node: *node,
+                time_ns: line["time_ns"].as_u64().unwrap_or_default(),
+                line,
+            }));
+            holes += log.take_holes();
+        }
+        // A process ends before its node's next one begins: all others are read to their end.
+        let newest = [0, 1].map(|node| self.0.iter().rposition(|(of, _)| *of == node));
+        let mut place = 0;
+        self.0.retain(|_| {
+            place += 1;
+            newest.contains(&Some(place - 1))
+        });
+        (events, holes)
+    }
 }
 
 impl<'a> Pair<'a> {
@@ -70,7 +98,7 @@ impl<'a> Pair<'a> {
             directory,
             places,
             nodes: [None, None],
-            logs: Vec::new(),
+            logs: Logs::default(),
             starts: 0,
             others: Vec::new(),
             field_log: Tail::new(directory.join("field.jsonl")),
@@ -163,7 +191,7 @@ impl<'a> Pair<'a> {
             &["run", &config, "--node", NODES[node], "--log", &told],
         )?;
         self.nodes[node] = Some(process);
-        self.logs.push((node, Tail::new(log)));
+        self.logs.0.push((node, Tail::new(log)));
         Ok(())
     }
 
@@ -237,21 +265,8 @@ impl<'a> Pair<'a> {
 
     /// Takes in what the controllers have logged since the last call, and how many lines could not be understood.
     pub fn take_events(&mut self) -> (Vec<NodeEvent>, u64) {
-        let mut events = Vec::new();
-        let mut holes = self.field_log.take_holes();
-        for (node, log) in &mut self.logs {
-            events.extend(log.take::<Value>().into_iter().map(|line| NodeEvent {
-                node: *node,
-                time_ns: line["time_ns"].as_u64().unwrap_or_default(),
-                line,
-            }));
-            holes += log.take_holes();
-        }
-        // What has ended is read to its end.
-        let live = self.nodes.iter().flatten().count();
-        let done = self.logs.len().saturating_sub(live);
-        self.logs.drain(..done);
-        (events, holes)
+        let (events, holes) = self.logs.take();
+        (events, holes + self.field_log.take_holes())
     }
 
     /// What the controllers said last.
@@ -264,5 +279,47 @@ impl<'a> Pair<'a> {
             )
         });
         words.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_controller_that_goes_on_is_read_however_often_the_other_one_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut logs = Logs::default();
+        let begin = |logs: &mut Logs, node: usize, name: &str| {
+            let path = folder.path().join(name);
+            logs.0.push((node, Tail::new(path.clone())));
+            File::create(path).unwrap()
+        };
+        let log = |mut file: &File, time_ns: u64| {
+            writeln!(file, "{{\"event\": \"role\", \"time_ns\": {time_ns}}}").unwrap();
+        };
+        let taken = |logs: &mut Logs| {
+            let (events, holes) = logs.take();
+            assert_eq!(holes, 0);
+            let events = events.iter().map(|it| (it.node, it.time_ns));
+            events.collect::<Vec<_>>()
+        };
+        let right = begin(&mut logs, 1, "right.2");
+        let ended = begin(&mut logs, 0, "left.3");
+        log(&right, 1);
+        log(&ended, 2);
+        assert_eq!(taken(&mut logs), [(1, 1), (0, 2)]);
+        // The left one is killed, and begins again.
+        log(&ended, 3);
+        let left = begin(&mut logs, 0, "left.4");
+        log(&left, 4);
+        log(&right, 5);
+        assert_eq!(taken(&mut logs), [(1, 5), (0, 3), (0, 4)]);
+        log(&right, 6);
+        log(&left, 7);
+        assert_eq!(taken(&mut logs), [(1, 6), (0, 7)]);
+        assert_eq!(logs.0.len(), 2, "what has ended is not read again");
     }
 }

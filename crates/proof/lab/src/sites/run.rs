@@ -77,11 +77,22 @@ fn over_the_network(
         &mut keeper,
     )
     .map_err(|error| error.to_string())?;
-    let result = on(options, &running, &map, told);
+    let delayed = delayed(&running.delays);
+    let result = delayed.and_then(|()| on(options, &running, &map, told));
     // What does not end in order ends with the process that holds it.
     let _ = emulation::down(&options.place);
     drop(tie);
     result
+}
+
+/// Whether links take their time: promises are those of distances.
+fn delayed(delays: &Delays) -> Result<(), String> {
+    match delays {
+        Delays::Lacking(why) => Err(format!(
+            "every link of the network would be instant, so nothing could be said of distances: {why}"
+        )),
+        Delays::Nothing | Delays::Netem | Delays::Held => Ok(()),
+    }
 }
 
 fn on(
@@ -328,5 +339,20 @@ impl Stage<'_> {
             }
         }
         Ok(Err(refused))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_that_lacks_its_delays_is_refused_with_the_reason() {
+        let why = delayed(&Delays::Lacking("no netem".to_owned())).unwrap_err();
+        assert!(why.ends_with("no netem"), "{why}");
+        // Links that are to take no time are what was asked for.
+        for right in [Delays::Nothing, Delays::Netem, Delays::Held] {
+            assert_eq!(delayed(&right), Ok(()));
+        }
     }
 }

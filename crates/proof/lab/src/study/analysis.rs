@@ -3,8 +3,12 @@
 use bumpless_bench::statistics::Summary;
 use bumpless_wan::emulation::Line;
 
-use super::result::{Promise, Run, Study};
-use super::transport::{ALL, Protection, Transport, line_name, line_title};
+use super::result::{Run, Study};
+use super::transport::{ALL, Transport, line_name, line_title};
+
+mod promises;
+
+pub use promises::promises;
 
 /// Between two messages, microseconds.
 const PERIOD_US: u64 = 50_000;
@@ -14,8 +18,9 @@ pub const LIMIT_US: u32 = 10_000;
 /// twice as long and [`SLOWER_US`] besides, was not over the network.
 const QUICKER_PERCENT: u64 = 5;
 const SLOWER_US: u64 = 10_000;
-/// How many round trips `standby` may take, besides [`LIMIT_US`].
-const STANDBY_ROUND_TRIPS: u32 = 3;
+/// A link that carries more than this carries messages: a quarter of what both directions of them come to without headers. *What
+/// daemons tell each other is a tenth of it.*
+const MESSAGES_BYTES_PER_S: u64 = 10_000;
 
 /// An amount of round trips, microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -132,8 +137,12 @@ pub struct Cell<'a> {
     pub through: Trips,
     /// Messages from the failover on, while the way was dead, that were never answered.
     pub lost: usize,
+    /// Round trips of messages that left when the way carried again.
+    pub after: Trips,
     /// Messages of all runs that were lost before, while nothing was dead.
     pub lost_before: usize,
+    /// Messages of all runs that left when the way carried again, and were never answered.
+    pub lost_after: usize,
 }
 
 impl<'a> Cell<'a> {
@@ -144,11 +153,17 @@ impl<'a> Cell<'a> {
         runs.find(|run| failover(run) == Some(median))
     }
 
-    fn losses(&self) -> String {
-        match self.lost_before {
-            0 => format!("{} lost", self.lost),
-            before => format!("{} lost, and {before} before", self.lost),
-        }
+    /// What was lost through outages, and, if there was any, before and after, for people.
+    pub fn losses(&self) -> String {
+        let others = [(self.lost_before, "before"), (self.lost_after, "after")];
+        let others = others.into_iter().filter(|(count, _)| *count > 0);
+        let others = others.map(|(count, when)| format!(", and {count} {when}"));
+        format!("{} lost{}", self.lost, others.collect::<String>())
+    }
+
+    /// Messages that were lost while nothing was dead, before or after.
+    pub const fn lost_while_whole(&self) -> usize {
+        self.lost_before + self.lost_after
     }
 
     /// Transport, backup, and messages of others if there were any, for people.
@@ -213,12 +228,10 @@ fn cell<'a>(
     };
     let through = [Phase::Failover, Phase::During];
     let has_no_end = |run: &&&Run| chosen(run, &[Phase::Failover]).any(|us| us.is_none());
-    let lost_before = |run: &&Run| {
-        chosen(run, &[Phase::Before])
-            .filter(Option::is_none)
-            .count()
+    let lost = |runs: &[&Run], wanted: &[Phase]| {
+        let trips = runs.iter().flat_map(|run| chosen(run, wanted));
+        trips.filter(Option::is_none).count()
     };
-    let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
     Some(Cell {
         transport,
         line,
@@ -230,8 +243,10 @@ fn cell<'a>(
         endless: on_time.iter().filter(has_no_end).count(),
         during: trips(&on_time, &[Phase::During]),
         through: trips(&on_time, &through),
-        lost: on_time.iter().map(lost).sum(),
-        lost_before: runs.iter().map(lost_before).sum(),
+        after: trips(&on_time, &[Phase::After]),
+        lost: lost(&on_time, &through),
+        lost_before: lost(&runs, &[Phase::Before]),
+        lost_after: lost(&runs, &[Phase::After]),
         on_time,
         runs,
     })
@@ -248,14 +263,25 @@ fn left_early(run: &Run) -> bool {
     matches!((run.switched_ns, run.cut_ns), (Some(at), Some(cut)) if at < cut)
 }
 
-/// Whether messages went over the network before it died, by their median: no program that is on the backup says so on its own.
-/// A run without a way's length, or without a message before, is believed.
+/// Whether messages went over the network before it died, by what the backup carried and by their median: no program that is on
+/// the backup says so on its own. A run without a way's length, or without a message before, is believed.
 fn took_network(run: &Run) -> bool {
+    if run
+        .bytes
+        .is_some_and(|[before, _]| carried(before.backup, before.us))
+    {
+        return false;
+    }
     let path = run.path_us;
     let before = Trips::of(chosen(run, &[Phase::Before]).flatten());
     let median = before.percentile(50).filter(|_| path > 0);
     let least = path * (100 - QUICKER_PERCENT) / 100;
     median.is_none_or(|us| (least..=2 * path + SLOWER_US).contains(&us.into()))
+}
+
+/// Whether so many bytes in so many microseconds are messages.
+const fn carried(bytes: u64, us: u64) -> bool {
+    bytes * 1_000_000 > MESSAGES_BYTES_PER_S * us
 }
 
 fn chosen<'a>(run: &'a Run, wanted: &'a [Phase]) -> impl Iterator<Item = Option<u32>> + 'a {
@@ -271,121 +297,6 @@ pub fn baseline(study: &Study, line: Option<Line>, load: u32) -> Trips {
     let ours = |run: &&Run| run.backup == backup && run.over == over && run.background == load;
     let runs = study.runs.iter().filter(ours);
     Trips::of(runs.flat_map(|run| run.rtt_us.iter().flatten().copied()))
-}
-
-/// Every promise that can be judged by the study.
-pub fn promises(study: &Study) -> Vec<Promise> {
-    let judged = |cell: &Cell<'_>| match (cell.transport.protection?, cell.line) {
-        (Protection::Redundant, Line::Ethernet) => Some(within(study, cell)),
-        (Protection::Redundant, Line::Lte) => no_worse(study, cell),
-        (Protection::Standby, _) => standby(study, cell),
-    };
-    cells(study).iter().filter_map(judged).collect()
-}
-
-fn within(study: &Study, cell: &Cell<'_>) -> Promise {
-    let wanted = [Phase::Failover, Phase::During];
-    judge(
-        study,
-        cell,
-        &wanted,
-        LIMIT_US,
-        "every message through the outage",
-    )
-}
-
-/// Standby: three round trips of the slower way, and 10 ms.
-fn standby(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
-    let medians =
-        [None, Some(cell.line)].map(|line| baseline(study, line, cell.load).percentile(50));
-    let round_trip = medians.into_iter().flatten().max()?;
-    let limit = STANDBY_ROUND_TRIPS * round_trip + LIMIT_US;
-    let what = "each failover (3 round trips of the slower way and 10 ms)";
-    Some(judge(study, cell, &[Phase::Failover], limit, what))
-}
-
-fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &str) -> Promise {
-    let (above, explained) = above(study, cell, wanted, limit);
-    let of = cell.runs.iter().flat_map(|run| phases(run));
-    let count = of.filter(|phase| wanted.contains(phase)).count();
-    let longest = cell.through.summary().map_or(0, |it| it.max);
-    let failover = cell.failovers.summary().map_or(0, |it| it.max);
-    Promise {
-        says: format!(
-            "{}: {what} within {:.1} ms",
-            cell.title(),
-            f64::from(limit) / 1e3
-        ),
-        seen: format!(
-            "longest failover {:.1} ms, longest message {:.1} ms, {}",
-            failover as f64 / 1e3,
-            longest as f64 / 1e3,
-            cell.losses()
-        ),
-        count,
-        above,
-        explained,
-        held: count > 0 && above == explained && cell.lost_before == 0,
-    }
-}
-
-/// How many messages of these phases are above the limit or lost, and how many of those the machine explains.
-fn above(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32) -> (usize, usize) {
-    let (mut above, mut explained) = (0, 0);
-    for run in &cell.runs {
-        let of = phases(run).into_iter().enumerate();
-        for (number, _) in of.filter(|(_, phase)| wanted.contains(phase)) {
-            let over = run.rtt_us[number].is_none_or(|us| us > limit);
-            above += usize::from(over);
-            explained += usize::from(over && is_machines(study, run, number, limit));
-        }
-    }
-    (above, explained)
-}
-
-/// Whether the machine stood still for as long as the message is above the limit, while that was under way.
-fn is_machines(study: &Study, run: &Run, number: usize, limit: u32) -> bool {
-    let Some(us) = run.rtt_us[number] else {
-        return false;
-    };
-    let from = run.began_ns + sent_us(run, number) * 1000;
-    let to = from + u64::from(us) * 1000;
-    let stalls = &study.jitter.stalls;
-    let next = stalls.partition_point(|&(at, lasted)| at + lasted < from);
-    let within = stalls[next..].iter().take_while(|(at, _)| *at <= to);
-    let late: u64 = within
-        .map(|&(at, lasted)| (at + lasted).min(to).saturating_sub(at.max(from)))
-        .sum();
-    late >= u64::from(us - limit) * 1000
-}
-
-/// With a radio backup, 99 of 100 messages are no later than over that alone. Both are samples: three standard deviations of
-/// what a hundredth of each may come to are not held against ours.
-fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
-    let baseline = baseline(study, Some(cell.line), cell.load);
-    let alone = baseline.percentile(99)?;
-    let seen = cell.through.percentile(99);
-    if seen.is_none() && cell.lost == 0 {
-        return None;
-    }
-    let (above, explained) = above(study, cell, &[Phase::Failover, Phase::During], alone);
-    let (count, other) = (cell.through.count() as f64, baseline.count() as f64);
-    let share = 0.01 + 3.0 * (0.01 * 0.99 * (1.0 / count + 1.0 / other)).sqrt();
-    Some(Promise {
-        says: format!(
-            "{}: 99 of 100 messages through the outage as over the backup alone, within {:.1} ms",
-            cell.title(),
-            f64::from(alone) / 1e3
-        ),
-        seen: match seen {
-            Some(seen) => format!("{:.1} ms, {}", f64::from(seen) / 1e3, cell.losses()),
-            None => format!("none was answered, {}", cell.losses()),
-        },
-        count: cell.through.count(),
-        above,
-        explained,
-        held: (above - explained) as f64 <= share * count && cell.lost + cell.lost_before == 0,
-    })
 }
 
 #[cfg(test)]

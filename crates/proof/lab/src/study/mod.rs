@@ -9,6 +9,7 @@
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
 //! | `background` | messages of others meanwhile |
+//! | `bytes` | what passes a substation's links |
 //! | `result` | what is kept |
 //! | `analysis` | what it comes to: round trips, failovers, promises |
 //! | `paper` | the paper's figures |
@@ -16,6 +17,7 @@
 
 mod analysis;
 mod background;
+mod bytes;
 pub(crate) mod daemons;
 mod end;
 pub(crate) mod host;
@@ -177,15 +179,17 @@ fn measure(
             let before = study.runs.len();
             let told = |done| told(before + done, count);
             let captures = options.captures.as_deref().filter(|_| load == 0);
-            let mut runs = run::all((&stage, captures), &jobs, (began, &options.stop), &told);
+            let (mut runs, stood) =
+                run::all((&stage, captures), &jobs, (began, &options.stop), &told);
             runs.iter_mut().for_each(|run| run.background = load);
             study.runs.extend(runs);
             let ended = traffic.map(Traffic::end).transpose()?;
             study.background.extend(ended);
-            Ok(())
+            stood
         })
     });
     let broke_off = broke_off.and_then(|()| stage.stood());
+    study.overflowed = stage.overflowed();
     study.head.complete = study.runs.len() == count && broke_off.is_ok();
     study.broke_off = broke_off.err();
     study.jitter = meter::told(&stood_still, began);
@@ -229,6 +233,16 @@ pub(crate) fn network(running: &Running, topology: &Topology, centre: &str) -> N
         routing: running.routing.name().to_owned(),
         centre: centre.to_owned(),
         congestion: congestion.unwrap_or_default().trim().to_owned(),
+    }
+}
+
+/// What must be said of packets that found no room where they were to be held, if there were any.
+pub(crate) fn no_room(packets: Option<u64>) -> String {
+    match packets {
+        None | Some(0) => String::new(),
+        Some(lost) => format!(
+            "; {lost} packets were lost for want of room where they were to be held, which is the machine's doing"
+        ),
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Study {
     /// Messages of others while runs were made, for each time that there were any.
     #[serde(default)]
     pub background: Vec<Background>,
+    /// How many packets found no room where they were to be held, if the kernel told.
+    #[serde(default)]
+    pub overflowed: Option<u64>,
     /// Every run.
     pub runs: Vec<Run>,
 }
@@ -206,6 +209,9 @@ pub struct Run {
     pub late_us: Vec<u32>,
     /// The round trip of each message, microseconds; null: no answer came.
     pub rtt_us: Vec<Option<u32>>,
+    /// What passed the substation's links until the way died, and from then on until it carried again.
+    #[serde(default)]
+    pub bytes: Option<[Passed; 2]>,
     /// The file with a capture of it, if one was made.
     #[serde(default)]
     pub capture: Option<String>,
@@ -214,6 +220,17 @@ pub struct Run {
     pub capture_lacks: Option<String>,
     /// Why it gave no figures.
     pub error: Option<String>,
+}
+
+/// Bytes that passed a substation's links in some time, in both directions, whoever's they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// The time, microseconds.
+    pub us: u64,
+    /// Over the network.
+    pub network: u64,
+    /// Over the backup.
+    pub backup: u64,
 }
 
 impl Study {

@@ -3,19 +3,20 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Clock;
 use bumpless_wan::emulation;
 
+use super::bytes::Counted;
 use super::end::{Client, Heard, Message, States};
 use super::host::Host;
 use super::plan::{Case, Job, Site};
-use super::result::Run;
+use super::result::{Passed, Run};
 use super::stage::Stage;
 use super::transport::{self, Socket, Transport, line_name};
 
@@ -29,18 +30,30 @@ const LOOK: Duration = Duration::from_millis(20);
 const STAGGER: Duration = Duration::from_millis(150);
 
 /// Makes all runs of a study that `began` then; `done` is told how many after each. Those that were stopped are not in what it gives.
+/// None begins when something has ended that is to last: why is given, too.
 pub fn all(
     (stage, captures): (&Stage, Option<&Path>),
     jobs: &[Job],
     (began, stop): (Instant, &AtomicBool),
     done: &(dyn Fn(usize) + Sync),
-) -> Vec<Run> {
+) -> (Vec<Run>, Result<(), String>) {
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let fallen = OnceLock::new();
+    // Who has ended is told once.
+    let stands = || {
+        if let Err(why) = stage.stood() {
+            let _ = fallen.set(why);
+        }
+        fallen.get().is_none()
+    };
     let now = Clock.now();
     let work = |place: usize, at: &(Host, Site)| {
         // Not all at once: connections and sessions would begin together.
         wait(now + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if !stands() {
+                return;
+            }
             stage.lines.set(place, job.case.line());
             let run = match captures.filter(|_| job.number == 1) {
                 None => one(stage, at, job, (began, stop)),
@@ -64,7 +77,7 @@ pub fn all(
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
     runs.sort_by_key(|run| run.began_ns);
-    runs
+    (runs, fallen.into_inner().map_or(Ok(()), Err))
 }
 
 /// Makes a run with a capture of both of its ends.
@@ -176,8 +189,13 @@ fn one(
     run
 }
 
-/// When an outage began and ended.
-type Outage = Option<(Instant, Instant)>;
+/// An outage: when it began and ended, and what passed the substation's links before and meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    cut: Instant,
+    healed: Instant,
+    bytes: [Passed; 2],
+}
 
 /// The client on a thread of its own, and the outage on this one.
 fn converse(
@@ -185,7 +203,7 @@ fn converse(
     (host, site): (&Host, &Site),
     job: &Job,
     stop: &AtomicBool,
-) -> io::Result<(Instant, Outage, Heard)> {
+) -> io::Result<(Instant, Option<Outage>, Heard)> {
     let client = client(stage, host, job);
     let (tell, first) = channel();
     thread::scope(|scope| {
@@ -209,7 +227,7 @@ fn converse(
         let mut outage = Ok(None);
         let began = first.recv().ok();
         if let (Some(began), Some(times)) = (began, job.outage) {
-            outage = dead(stage, site, (began, times), stop);
+            outage = dead(stage, (host, site), (began, times), stop).map(Some);
         }
         let heard = conversing
             .join()
@@ -251,20 +269,28 @@ fn client(stage: &Stage, host: &Host, job: &Job) -> Client {
 /// Has the way lose everything for its time, and heals it, whatever happens.
 fn dead(
     stage: &Stage,
-    site: &Site,
+    (host, site): (&Host, &Site),
     (began, (at, lasts)): (Instant, (Duration, Duration)),
     stop: &AtomicBool,
 ) -> io::Result<Outage> {
+    wait(began, stop);
+    let first = Counted::at(host)?;
     wait(began + at, stop);
+    let before = Counted::at(host)?;
     let links = [site.cut];
     let lost = emulation::cut(&stage.running, &stage.topology, &links);
     // Dead for certain between these: the kernel takes its time for both ends of a link.
     let cut = Clock.now();
     wait(cut + lasts, stop);
+    let dead = Counted::at(host);
     let healed = Clock.now();
     emulation::heal(&stage.running, &stage.topology, &links)?;
     lost?;
-    Ok(Some((cut, healed)))
+    Ok(Outage {
+        cut,
+        healed,
+        bytes: [before.since(first), dead?.since(before)],
+    })
 }
 
 fn wait(until: Instant, stop: &AtomicBool) {
@@ -273,12 +299,13 @@ fn wait(until: Instant, stop: &AtomicBool) {
     }
 }
 
-fn tell(run: &mut Run, began: Duration, first: Instant, outage: Outage, heard: &Heard) {
+fn tell(run: &mut Run, began: Duration, first: Instant, outage: Option<Outage>, heard: &Heard) {
     let since = |at: Instant| at.since(first).as_nanos();
     let us = |nanos: u64| u32::try_from(nanos / 1000).unwrap_or(u32::MAX);
     run.began_ns = began.as_nanos();
-    run.cut_ns = outage.map(|(cut, _)| since(cut));
-    run.healed_ns = outage.map(|(_, healed)| since(healed));
+    run.cut_ns = outage.map(|it| since(it.cut));
+    run.healed_ns = outage.map(|it| since(it.healed));
+    run.bytes = outage.map(|it| it.bytes);
     run.switched_ns = heard.switched.map(since);
     let late = |it: &Message| us(it.sent.since(it.due).as_nanos());
     run.late_us = heard.messages.iter().map(late).collect();

@@ -4,12 +4,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use std::thread;
 
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{
-    self, Backup, Lines, Place, Routing, Running, Tie, UpError, speak_from_link,
+    self, Backup, Cables, Carrying, Lines, Place, Routing, Running, Tie, UpError, speak_from_link,
 };
 
 use super::daemons::{Daemons, monitor};
@@ -66,6 +65,8 @@ pub struct Stage {
     pub lacking: Vec<(&'static Transport, String)>,
     /// Whether the kernel was told of the ways of MPTCP, which all its transports share; `None`: nobody has tried.
     multipath: Option<Result<(), String>>,
+    cables: Cables,
+    carrying: Carrying,
     place: Place,
     _tie: Tie,
 }
@@ -141,12 +142,12 @@ impl Stage {
             certificate,
             lacking: Vec::new(),
             multipath: None,
+            cables: backup.cables(),
+            carrying: backup.carry(setting.seed),
             running,
             place: setting.place.clone(),
             _tie: tie,
         };
-        let seed = setting.seed;
-        thread::spawn(move || backup.carry(seed));
         stage.listen(setting)?;
         if protected {
             stage.protect(setting)?;
@@ -157,9 +158,16 @@ impl Stage {
     /// Whether all that was put up has stood until this moment.
     ///
     /// # Errors
-    /// What a daemon said that ended.
+    /// What a daemon said that ended, or why the backup carries nothing.
     pub fn stood(&self) -> Result<(), String> {
+        self.carrying.stood()?;
         self.daemons.as_ref().map_or(Ok(()), Daemons::stood)
+    }
+
+    /// How many packets found no room where they were to be held, over the network and the backup.
+    pub fn overflowed(&self) -> Option<u64> {
+        let network = emulation::overflowed(&self.running, &self.topology).ok()?;
+        Some(network.unwrap_or(0) + self.cables.overflowed().ok()?)
     }
 
     /// Opens the port of each transport at each substation.

@@ -1,13 +1,14 @@
 //! A second way from some hosts, the centres, to others, beside the network: a router of its own, with a cable to each, which
 //! holds what it forwards for what the way takes.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::thread;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bumpless_base::Random;
@@ -68,7 +69,7 @@ impl Lines {
 /// The router, as long as this value lives.
 #[derive(Debug)]
 pub struct Backup {
-    _namespace: OwnedFd,
+    namespace: OwnedFd,
     queue: Queue,
     lines: Lines,
     centres: usize,
@@ -108,8 +109,8 @@ impl Backup {
             }
             let lines = hosts.iter().map(|_| AtomicU8::new(0)).collect();
             Ok(Self {
-                cables: Cables::new(router.try_clone()?, ends),
-                _namespace: router,
+                cables: Cables::new((router.try_clone()?, QUEUE), ends),
+                namespace: router,
                 queue,
                 lines: Lines(lines),
                 centres,
@@ -139,14 +140,47 @@ impl Backup {
         self.cables.clone()
     }
 
-    /// Carries packets; ends only by an error. What is drawn is drawn from `seed`.
+    /// Carries packets on a thread of its own from here on. What is drawn is drawn from `seed`.
+    pub fn carry(self, seed: u64) -> Carrying {
+        let mut ways = Ways::new((self.lines, self.centres), seed);
+        let (mut queues, router) = ([self.queue], self.namespace);
+        Carrying::begin(move || {
+            let _router = router;
+            delay::hold(&mut queues, |_, come, header| ways.due(come, header))
+        })
+    }
+}
+
+/// A thread that carries packets, which nothing but an error ends.
+#[derive(Debug)]
+pub struct Carrying {
+    thread: JoinHandle<()>,
+    why: Arc<OnceLock<io::Error>>,
+}
+
+impl Carrying {
+    fn begin(carry: impl FnOnce() -> io::Result<Infallible> + Send + 'static) -> Self {
+        let why = Arc::new(OnceLock::new());
+        let told = Arc::clone(&why);
+        let thread = thread::spawn(move || {
+            let Err(error) = carry();
+            // Nobody else tells.
+            let _ = told.set(error);
+        });
+        Self { thread, why }
+    }
+
+    /// Whether it carries packets still.
     ///
     /// # Errors
-    /// The kernel cannot be waited for.
-    pub fn carry(self, seed: u64) -> io::Result<()> {
-        let mut ways = Ways::new((self.lines, self.centres), seed);
-        let mut queues = [self.queue];
-        delay::hold(&mut queues, |_, come, header| ways.due(come, header))
+    /// Why not.
+    pub fn stood(&self) -> Result<(), String> {
+        if !self.thread.is_finished() {
+            return Ok(());
+        }
+        let why = self.why.get().map(ToString::to_string);
+        let why = why.unwrap_or_else(|| "a thread ended by a panic".to_owned());
+        Err(format!("the second way carries nothing any more: {why}"))
     }
 }
 
@@ -300,6 +334,26 @@ mod tests {
         ] {
             assert!((is / paper - 1.0).abs() < 0.04, "{is} beside {paper}");
         }
+    }
+
+    #[test]
+    fn a_way_that_carries_nothing_any_more_says_why() {
+        let ended = |carrying: &Carrying| {
+            while !carrying.thread.is_finished() {
+                thread::yield_now();
+            }
+            carrying.stood().unwrap_err()
+        };
+        let failed = Carrying::begin(|| Err(io::Error::other("no queue")));
+        assert!(ended(&failed).ends_with("no queue"));
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let panicked = Carrying::begin(move || {
+            let _ = ends.recv();
+            panic!("as it was meant to")
+        });
+        assert_eq!(panicked.stood(), Ok(()));
+        drop(end);
+        assert!(ended(&panicked).ends_with("panic"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ const SENT_AT: usize = 32 << 10;
 /// The table of the rule that holds packets back.
 const TABLE: &str = "bumpless_wan";
 /// The queue for it, of which each namespace has its own.
-const QUEUE: u16 = 1;
+pub const QUEUE: u16 = 1;
 /// Packets that a host holds back at most: a second of what one can be sent.
 const HELD_MAX: u32 = 1 << 16;
 
@@ -135,6 +135,11 @@ impl Builder<'_> {
         namespace::set("ipv4/conf/all/rp_filter", "0")?;
         namespace::set("ipv4/conf/default/rp_filter", "0")?;
         namespace::set("ipv4/ip_forward", forwards)?;
+        if self.routing == Routing::EqualCost {
+            // By addresses and ports: packets of one connection keep their order.
+            namespace::set("ipv4/fib_multipath_hash_policy", "1")?;
+            namespace::set("ipv6/fib_multipath_hash_policy", "1")?;
+        }
         if self.v6() {
             namespace::set("ipv6/conf/all/forwarding", forwards)?;
         } else {
@@ -191,10 +196,22 @@ impl Builder<'_> {
             return self.hosts(node, batch);
         }
         let source = self.addresses.host(node);
-        for route in routes::of(self.topology, self.addresses, node) {
-            let (_, gateway, _) = self.ends(node, links[route.by]);
-            let by = (link::number(route.by), gateway);
-            batch.add(|it| link::route(it, (route.first, route.prefix), by, source))?;
+        let over_all = self.routing == Routing::EqualCost;
+        let table = routes::of(self.topology, self.addresses, node, over_all);
+        let gateways = links.iter().enumerate().map(|(place, &index)| {
+            let (_, gateway, _) = self.ends(node, index);
+            (link::number(place), gateway)
+        });
+        let gateways: Vec<_> = gateways.collect();
+        for route in table.routes {
+            let to = (route.first, route.prefix);
+            match table.ways[route.by][..] {
+                [place] => batch.add(|it| link::route(it, to, gateways[place], source))?,
+                ref all => {
+                    let all: Vec<_> = all.iter().map(|&place| gateways[place]).collect();
+                    batch.add(|it| link::route_over(it, to, &all, source))?;
+                }
+            }
         }
         batch.send()
     }

@@ -10,7 +10,7 @@ use std::thread;
 use bumpless_capture::netlink::Message;
 
 use super::link::Slot;
-use super::{link, namespace};
+use super::{held, link, namespace};
 
 /// A cable from a router to each host, by place of a host.
 #[derive(Clone, Debug)]
@@ -19,14 +19,31 @@ pub struct Cables(Arc<Ends>);
 #[derive(Debug)]
 struct Ends {
     router: OwnedFd,
+    /// The queue in which the router holds packets.
+    queue: u16,
     /// The namespace of each host, and the number of its interface there.
     hosts: Vec<(PathBuf, u32)>,
 }
 
 impl Cables {
     /// Those of the router in this namespace; it has an interface for each host, in order.
-    pub(super) fn new(router: OwnedFd, hosts: Vec<(PathBuf, u32)>) -> Self {
-        Self(Arc::new(Ends { router, hosts }))
+    pub(super) fn new((router, queue): (OwnedFd, u16), hosts: Vec<(PathBuf, u32)>) -> Self {
+        Self(Arc::new(Ends {
+            router,
+            queue,
+            hosts,
+        }))
+    }
+
+    /// How many packets found no room where the router holds them.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn overflowed(&self) -> io::Result<u64> {
+        namespace::apart(|| {
+            namespace::enter(&self.0.router)?;
+            held::lost_here(self.0.queue)
+        })
     }
 
     /// Makes the cable to the host of this place lose everything, in both directions. Nobody is told.

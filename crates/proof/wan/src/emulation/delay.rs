@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
@@ -58,7 +59,7 @@ impl Times {
 fn times(topology: &Topology, host: NodeId) -> Vec<u32> {
     let ways = Ways::new(topology, host);
     // What the links and routers of a way take, and how many links it has.
-    let mut known: Vec<Option<(u32, u32)>> = vec![None; topology.nodes().len()];
+    let mut known: Vec<Option<(u64, u32)>> = vec![None; topology.nodes().len()];
     known[host.index()] = Some((0, 0));
     for node in topology.places() {
         let mut passed = Vec::new();
@@ -69,7 +70,8 @@ fn times(topology: &Topology, host: NodeId) -> Vec<u32> {
             };
             let router = topology.node(here).kind.forwards();
             let own = if router { topology.router_us() } else { 0 };
-            passed.push((here, topology.links()[index].delay_us + own));
+            let us = u64::from(topology.links()[index].delay_us) + u64::from(own);
+            passed.push((here, us));
             here = topology.links()[index].other(here);
         }
         let (mut sum, mut links) = known[here.index()].unwrap_or((0, 0));
@@ -78,7 +80,10 @@ fn times(topology: &Topology, host: NodeId) -> Vec<u32> {
             known[node.index()] = Some((sum, links));
         }
     }
-    let held = |(us, links): (u32, u32)| us.saturating_sub(HOLDING_US + LINK_US * links);
+    let held = |(us, links): (u64, u32)| {
+        let besides = u64::from(HOLDING_US) + u64::from(LINK_US) * u64::from(links);
+        u32::try_from(us.saturating_sub(besides)).unwrap_or(u32::MAX)
+    };
     let known = known.into_iter();
     known.map(|way| way.map_or(0, held)).collect()
 }
@@ -102,11 +107,11 @@ pub fn source(header: &[u8]) -> Option<IpAddr> {
 /// of this place at this time, by its header.
 ///
 /// # Errors
-/// The kernel cannot be waited for.
+/// The kernel cannot be waited for, or gives no packets any more.
 pub fn hold(
     queues: &mut [Queue],
     mut due: impl FnMut(usize, Instant, &[u8]) -> Instant,
-) -> io::Result<()> {
+) -> io::Result<Infallible> {
     // By default the kernel wakes a thread up to 50 us later than it asks for.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -136,10 +141,14 @@ pub fn hold(
         for event in &events {
             let place = event.data.u64() as usize;
             let come = Instant::now();
-            // A host that has been sent more than the kernel keeps has lost some, as a full queue does.
-            let _ = queues[place].take(TURN, |id, header| {
+            let taken = queues[place].take(TURN, |id, header| {
                 held.push(Reverse((due(place, come, header), place, id)));
             });
+            match taken {
+                // A host that has been sent more than the kernel keeps has lost some, as a full queue does: the kernel counts them.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                other => other?,
+            }
         }
         while let Some(Reverse((due, place, id))) = held.peek().copied() {
             if due > Instant::now() {
@@ -170,7 +179,37 @@ fn until(due: Instant) -> Timespec {
 mod tests {
     use super::*;
     use crate::address::Pool;
+    use crate::impairment::Impairment;
+    use crate::topology::{DELAY_MAX_US, Kind, Layer, Link, Node};
     use crate::{MEASURED_ROUTER_US, Shape, generate};
+
+    #[test]
+    fn the_longest_way_that_can_be_is_long_and_does_not_wrap() {
+        let host = |name: &str| Node {
+            name: name.to_owned(),
+            kind: Kind::Substation,
+        };
+        let router = |number: u32| Node {
+            name: format!("r{number}"),
+            kind: Kind::Router(Layer::Access),
+        };
+        let count = 300;
+        let routers = (1..=count).map(router);
+        let nodes = [host("from")].into_iter().chain(routers);
+        let link = |from: u32| Link {
+            ends: [NodeId(from), NodeId(from + 1)],
+            delay_us: DELAY_MAX_US,
+            impairment: Impairment::default(),
+        };
+        let nodes = nodes.chain([host("to")]).collect();
+        let links = (0..=count).map(link).collect();
+        let topology = Topology::new(nodes, links, DELAY_MAX_US).unwrap();
+        let to = topology.find("to").unwrap();
+        // More than a hundred minutes are more than microseconds in 32 bits.
+        assert_eq!(times(&topology, to)[0], u32::MAX);
+        let near = times(&topology, to)[count as usize];
+        assert_eq!(near, 2 * DELAY_MAX_US - HOLDING_US - LINK_US);
+    }
 
     #[test]
     fn a_packet_is_held_for_what_its_way_takes_less_what_passes_besides() {

@@ -14,6 +14,8 @@ use super::processes::{self, Process};
 
 /// How long programs have to end before they are ended.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long the process that holds a network has to end by a signal that it could hold back, as one that is stopped does.
+const HOLDER_GRACE: Duration = Duration::from_secs(2);
 /// How long the kernel is waited for, which removes a network behind the back of whoever ends it.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(2);
@@ -22,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// what a killed one may have left is removed.
 ///
 /// # Errors
-/// [`PlaceError`].
+/// [`PlaceError`]; [`PlaceError::Stays`] if it is not gone.
 pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     let Some(running) = place.running()? else {
         return Ok(None);
@@ -31,40 +33,65 @@ pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     let witness = witness(&running);
     // The kernel ends them with the process that holds the network, but not before it has returned.
     let daemons = match running.routing {
-        Routing::Fixed => Vec::new(),
+        Routing::Fixed | Routing::EqualCost => Vec::new(),
         Routing::Ospf => processes::daemons(&running),
     };
-    end(&running).map_err(|error| PlaceError::System(running.namespace(0), error))?;
-    for daemon in &daemons {
-        processes::gone(daemon, PATIENCE);
+    let stays = |what: &str| PlaceError::Stays(running.name.clone(), what.to_owned());
+    let holder = format!("its process {}", running.pid);
+    let system = |error| PlaceError::System(running.namespace(0), error);
+    if !end(&running).map_err(system)? {
+        return Err(stays(&holder));
     }
-    if let Some(witness) = witness {
-        let until = Instant::now() + PATIENCE;
-        let emptied = thread::spawn(move || {
-            while connected(&witness).unwrap_or(false) && Instant::now() < until {
-                thread::sleep(LOOK);
-            }
-        });
-        let _ = emptied.join();
+    if !daemons.iter().all(|it| processes::gone(it, PATIENCE)) {
+        return Err(stays("a routing daemon"));
     }
-    place.running()?;
-    Ok(Some(ended))
+    if witness.is_some_and(|it| !emptied(it)) {
+        return Err(stays("a namespace with cables"));
+    }
+    // Another one may have come up meanwhile.
+    match place.running()? {
+        Some(still) if still.pid == running.pid => Err(stays(&holder)),
+        _ => Ok(Some(ended)),
+    }
 }
 
-/// Ends the process that holds the network, and waits for that.
-fn end(running: &Running) -> io::Result<()> {
+/// Whether a namespace has lost its cables in time.
+fn emptied(namespace: File) -> bool {
+    let until = Instant::now() + PATIENCE;
+    let emptied = thread::spawn(move || {
+        while connected(&namespace).unwrap_or(false) {
+            if Instant::now() > until {
+                return false;
+            }
+            thread::sleep(LOOK);
+        }
+        true
+    });
+    emptied.join().unwrap_or(false)
+}
+
+/// Ends the process that holds the network; whether it has ended.
+fn end(running: &Running) -> io::Result<bool> {
     let gone = |error: rustix::io::Errno| error == rustix::io::Errno::SRCH;
     let pid = Pid::from_raw(running.pid as i32).ok_or(io::ErrorKind::InvalidData)?;
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
-        Err(error) if gone(error) => return Ok(()),
+        Err(error) if gone(error) => return Ok(true),
         other => other?,
     };
-    match pidfd_send_signal(&process, Signal::TERM) {
-        Err(error) if gone(error) => return Ok(()),
-        other => other?,
+    // The number may have gone to another process before it was held.
+    if running.has_ended() {
+        return Ok(true);
     }
-    processes::gone(&process, PATIENCE);
-    Ok(())
+    for (signal, patience) in [(Signal::TERM, HOLDER_GRACE), (Signal::KILL, PATIENCE)] {
+        match pidfd_send_signal(&process, signal) {
+            Err(error) if gone(error) => return Ok(true),
+            other => other?,
+        }
+        if processes::gone(&process, patience) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The namespace of a node with a link: its cables end when the other ends are removed.
@@ -81,4 +108,38 @@ fn connected(namespace: &File) -> io::Result<bool> {
     Ok(interfaces
         .lines()
         .any(|line| line.trim().starts_with("eth")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::super::build::Delays;
+    use super::*;
+
+    #[test]
+    fn a_holder_that_does_not_end_when_it_is_asked_is_ended_all_the_same() {
+        let mut holder = Command::new("sleep").arg("600").spawn().unwrap();
+        let running = Running {
+            name: "stopped".to_owned(),
+            pid: holder.id(),
+            pool: String::new(),
+            routing: Routing::Fixed,
+            delays: Delays::Nothing,
+            took_ms: 0,
+            // Standard input stands for a namespace.
+            namespaces: vec![0],
+            topology: String::new(),
+        };
+        let pid = Pid::from_raw(holder.id() as i32).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        let status = format!("/proc/{}/status", holder.id());
+        while !fs::read_to_string(&status).unwrap().contains("State:\tT") {
+            thread::yield_now();
+        }
+        assert!(end(&running).unwrap());
+        assert_eq!(holder.wait().unwrap().signal(), Some(9));
+        assert!(end(&running).unwrap(), "it is gone already");
+    }
 }

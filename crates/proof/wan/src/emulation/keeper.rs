@@ -28,14 +28,14 @@ pub fn keep(
     // Out of the terminal's reach; a process that leads a group already is so.
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");
-    let lock = place.lock().map_err(|error| error.to_string())?;
+    let lock = place.lock_to_keep().map_err(|error| error.to_string())?;
     let lock = lock.ok_or("another process has just taken this name; see `bumpless wan status`")?;
     let made = Addresses::new(topology, pool)
         .map_err(|error| error.to_string())
         .and_then(|addresses| {
             let network = build::build(topology, (&addresses, routing), abandoned)?;
             let daemons = match routing {
-                Routing::Fixed => None,
+                Routing::Fixed | Routing::EqualCost => None,
                 Routing::Ospf => {
                     let folder = place.folder().map_err(|error| error.to_string())?;
                     let namespaces = (&network.namespaces[..], folder.as_path());
@@ -79,7 +79,8 @@ pub fn keep(
         let held = delay::hold(&mut queues, |host, come, header| {
             come + times.of(host, header)
         });
-        return Err(format!("packets cannot be delayed any more: {held:?}"));
+        let Err(error) = held;
+        return Err(format!("packets cannot be delayed any more: {error}"));
     }
     loop {
         std::thread::park();

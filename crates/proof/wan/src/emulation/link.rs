@@ -166,10 +166,41 @@ pub fn route(
         .attribute(1, &octets(first))
         .attribute(4, &number.to_ne_bytes())
         .attribute(5, &octets(gateway));
+    from(made, source)
+}
+
+fn from(route: Message, source: Option<IpAddr>) -> Message {
     match source {
-        Some(source) => made.attribute(7, &octets(source)),
-        None => made,
+        Some(source) => route.attribute(7, &octets(source)),
+        None => route,
     }
+}
+
+/// A route over several links at once, each with the gateway at its other end: the kernel chooses by a packet's hash.
+pub fn route_over(
+    messages: Message,
+    (first, prefix): (IpAddr, u8),
+    over: &[(u32, IpAddr)],
+    source: Option<IpAddr>,
+) -> Message {
+    let header = [family(first), prefix, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+    let made = messages
+        .begin_quiet(NEW_ROUTE, CREATE | REPLACE)
+        .raw(&header)
+        .attribute(1, &octets(first));
+    // A `struct rtnexthop` each: its length, no flags, a weight of one, the interface; and its gateway.
+    let mut hops = Vec::new();
+    for (number, gateway) in over {
+        let gateway = octets(*gateway);
+        let lengths = [8 + 4 + gateway.len(), 4 + gateway.len()].map(|it| it as u16);
+        hops.extend(lengths[0].to_ne_bytes());
+        hops.extend([0, 0]);
+        hops.extend(number.to_ne_bytes());
+        hops.extend(lengths[1].to_ne_bytes());
+        hops.extend(5u16.to_ne_bytes());
+        hops.extend(gateway);
+    }
+    from(made.attribute(9, &hops), source)
 }
 
 /// Where an interface's queue hangs.

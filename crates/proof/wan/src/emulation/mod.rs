@@ -9,6 +9,7 @@
 //! | `namespace` | namespaces, entered and made |
 //! | `build` | the whole network from its topology |
 //! | `delay` | packets held at the host that they are for, where the kernel has no netem |
+//! | `held` | packets that found no room there |
 //! | `place` | the name of a network: its lock and the file that tells of it |
 //! | `keeper` | the process that holds a network |
 //! | `up` | that process started, and its answer |
@@ -32,6 +33,7 @@ mod cables;
 mod capture;
 mod delay;
 mod down;
+mod held;
 mod impairment;
 mod keeper;
 mod link;
@@ -47,13 +49,14 @@ mod routes;
 mod source;
 mod up;
 
-pub use backup::{Backup, Line, Lines};
+pub use backup::{Backup, Carrying, Line, Lines};
 pub use build::Delays;
 pub use cables::Cables;
 pub use capture::{
     Captured, Ended, Interface, Limits, Point, addresses_at, capture, points_of, remedy,
 };
 pub use down::down;
+pub use held::overflowed;
 pub use impairment::{impair, impairments};
 pub use keeper::keep;
 pub use namespace::enter;

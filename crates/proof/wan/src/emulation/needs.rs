@@ -44,6 +44,14 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
     lacking
 }
 
+/// What keeps this machine from having routes over several links at once.
+pub fn lacking_for_equal_cost() -> Option<String> {
+    let is_there = fs::exists("/proc/sys/net/ipv4/fib_multipath_hash_policy").unwrap_or(false);
+    (!is_there).then(|| {
+        "the kernel lacks routes over several links (CONFIG_IP_ROUTE_MULTIPATH): --routing fixed takes the first".to_owned()
+    })
+}
+
 /// What keeps this machine from having a routing daemon on each router besides.
 pub fn lacking_for_daemons(topology: &Topology, pool: Pool) -> Vec<String> {
     let routers = topology.nodes().iter().filter(|node| node.kind.forwards());
@@ -54,16 +62,7 @@ pub fn lacking_for_daemons(topology: &Topology, pool: Pool) -> Vec<String> {
             "routing daemons are told of IPv4: leave --pool out, or give one of IPv4".to_owned(),
         );
     }
-    if Command::new(ospf::PROGRAM)
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        lacking.push(format!(
-            "the program {} is missing: install BIRD 2 (`apt-get install bird2`)",
-            ospf::PROGRAM
-        ));
-    }
+    lacking.extend(daemon());
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let all = topology.nodes().len() as u64 * NODE_BYTES + routers * DAEMON_BYTES;
     if available(&meminfo).is_some_and(|available| all > available) {
@@ -73,6 +72,23 @@ pub fn lacking_for_daemons(topology: &Topology, pool: Pool) -> Vec<String> {
         ));
     }
     lacking
+}
+
+/// What is wrong with the program that is the routing daemon.
+fn daemon() -> Option<String> {
+    let (name, install) = (ospf::PROGRAM, "install BIRD 2 (`apt-get install bird2`)");
+    let Ok(said) = Command::new(name).arg("--version").output() else {
+        return Some(format!("the program {name} is missing: {install}"));
+    };
+    let said = [said.stdout, said.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    match ospf::version(&said) {
+        Some(2..) => None,
+        _ => Some(format!(
+            "the program {name} is none of BIRD 2, it says {:?} of its version: {install}",
+            said.trim()
+        )),
+    }
 }
 
 /// Memory that programs can have, bytes.

@@ -21,16 +21,18 @@ use crate::topology::{NodeId, Topology};
 /// The program, of Debian's bird2.
 pub const PROGRAM: &str = "bird";
 /// How long routers have to know every host.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Who decides where packets go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Routing {
     /// Routes that are made once, with the fewest hops.
     #[default]
     Fixed,
+    /// The same, but of links that are equally near all are used: which one, a hash of a packet's addresses and ports says.
+    EqualCost,
     /// BIRD on each router, by OSPF; BFD tells of links that carry nothing.
     Ospf,
 }
@@ -40,13 +42,14 @@ impl Routing {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
+            Self::EqualCost => "equal-cost",
             Self::Ospf => "ospf",
         }
     }
 
     /// The one of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Fixed, Self::Ospf];
+        let all = [Self::Fixed, Self::EqualCost, Self::Ospf];
         all.into_iter().find(|it| it.name() == name)
     }
 }
@@ -96,7 +99,7 @@ pub fn begin(
         daemons.0.push((router, started));
     }
     namespace::enter(&here).map_err(|error| error.to_string())?;
-    agree(topology, namespaces, &mut daemons, abandoned)?;
+    agree(topology, (namespaces, folder), &mut daemons, abandoned)?;
     Ok(daemons)
 }
 
@@ -176,7 +179,7 @@ fn own(topology: &Topology, addresses: &Addresses, (node, link): (NodeId, usize)
 /// Waits until every router has a route to every host.
 fn agree(
     topology: &Topology,
-    namespaces: &[OwnedFd],
+    (namespaces, folder): (&[OwnedFd], &Path),
     daemons: &mut Daemons,
     abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), String> {
@@ -194,10 +197,9 @@ fn agree(
             }
             if let Some(ended) = daemons.0.iter_mut().find_map(|(node, daemon)| {
                 let status = daemon.try_wait().ok().flatten()?;
-                Some(format!(
-                    "{PROGRAM} on {} has ended: {status}",
-                    topology.node(*node).name
-                ))
+                let name = &topology.node(*node).name;
+                let words = last_line(&folder.join(format!("{name}.out")));
+                Some(format!("{PROGRAM} on {name} has ended ({status}): {words}"))
             }) {
                 return Err(ended);
             }
@@ -214,6 +216,22 @@ fn agree(
         }
     }
     Ok(())
+}
+
+/// The last line that a daemon has written: its files go with the network.
+fn last_line(file: &Path) -> String {
+    let words = fs::read(file).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    let mut lines = words.lines().rev().map(str::trim);
+    let last = lines.find(|line| !line.is_empty());
+    last.unwrap_or("it says nothing").to_owned()
+}
+
+/// The version of the program by what it says of itself: the first of its numbers.
+pub fn version(said: &str) -> Option<u32> {
+    let (_, version) = said.split_once("BIRD version ")?;
+    let first = version.trim().split('.').next()?;
+    first.parse().ok()
 }
 
 /// To how many single addresses a namespace has routes.
@@ -236,6 +254,19 @@ mod tests {
     use super::*;
     use crate::address::Pool;
     use crate::{Shape, generate};
+
+    #[test]
+    fn a_version_is_read_from_what_the_program_says_of_itself() {
+        for (said, is) in [
+            ("BIRD version 2.0.12\n", Some(2)),
+            ("BIRD version 1.6.8\n", Some(1)),
+            ("BIRD version 3\n", Some(3)),
+            ("bird 2.0", None),
+            ("BIRD version of mine", None),
+        ] {
+            assert_eq!(version(said), is, "{said}");
+        }
+    }
 
     #[test]
     fn a_router_is_told_of_its_links_and_of_the_hosts_at_it() {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Delays;
 use super::namespace;
-use super::ospf::Routing;
+use super::ospf::{self, Routing};
 use crate::topology::{NodeId, Topology};
 
 /// What all files of networks begin with.
@@ -22,6 +22,8 @@ const PREFIX: &str = "/run/bumpless-wan-";
 /// How long a network that comes up, or goes, is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
+/// Nobody takes longer to look whether a network is up.
+const LOOKING: Duration = Duration::from_secs(1);
 /// Changes of links take less.
 const LOOK_AT_LINKS: Duration = Duration::from_millis(1);
 
@@ -122,8 +124,10 @@ pub enum PlaceError {
     System(PathBuf, io::Error),
     /// The file that tells of a network was written by another version.
     Unreadable(String),
-    /// Another process has been making it, or ending, for too long.
-    Busy(String),
+    /// Another process has been making it, or ending, for too long: so many seconds.
+    Busy(String, u64),
+    /// It was to end, and has not: what of it is there still.
+    Stays(String, String),
 }
 
 impl fmt::Display for PlaceError {
@@ -140,9 +144,13 @@ impl fmt::Display for PlaceError {
                 f,
                 "what is known of the network cannot be read: {why}; use the version of bumpless that made it"
             ),
-            Self::Busy(name) => write!(
+            Self::Busy(name, seconds) => write!(
                 f,
-                "the network {name} has been coming up or going for {} s; see which process has {PREFIX}{name}.lock open",
+                "the network {name} has been coming up or going for {seconds} s; see which process has {PREFIX}{name}.lock open"
+            ),
+            Self::Stays(name, what) => write!(
+                f,
+                "the network {name} has not ended: {what} is there after {} s; see what the kernel says (dmesg), and try again",
                 PATIENCE.as_secs()
             ),
         }
@@ -216,6 +224,22 @@ impl Place {
         }
     }
 
+    /// Takes the name as [`Self::lock`] does, but for a process that has it for a moment only, to look whether anybody has.
+    ///
+    /// # Errors
+    /// As [`Self::lock`].
+    pub fn lock_to_keep(&self) -> Result<Option<Lock>, PlaceError> {
+        let since = Instant::now();
+        loop {
+            let lock = self.lock()?;
+            let is_up = self.file("json").exists();
+            if lock.is_some() || is_up || since.elapsed() > LOOKING {
+                return Ok(lock);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
     /// Tells of the network, whole or not at all. Only who has the lock does.
     ///
     /// # Errors
@@ -275,8 +299,14 @@ impl Place {
                     ..running
                 }));
             }
-            if since.elapsed() > PATIENCE {
-                return Err(PlaceError::Busy(self.name.clone()));
+            // What belongs to a network is there before that only for routing daemons, which take their time to agree.
+            let patience = match self.file("d").exists() {
+                true => ospf::PATIENCE + PATIENCE,
+                false => PATIENCE,
+            };
+            if since.elapsed() > patience {
+                let seconds = patience.as_secs();
+                return Err(PlaceError::Busy(self.name.clone(), seconds));
             }
             thread::sleep(LOOK);
         }

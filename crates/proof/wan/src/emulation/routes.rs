@@ -6,6 +6,16 @@ use std::net::IpAddr;
 use crate::address::Addresses;
 use crate::topology::{NodeId, Topology};
 
+/// A routing table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Over which links packets may leave, as places in [`Topology::links_at`]: each link alone, and those that are equally near
+    /// to something together.
+    pub ways: Vec<Vec<usize>>,
+    /// Its entries.
+    pub routes: Vec<Route>,
+}
+
 /// An entry of a routing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -13,13 +23,13 @@ pub struct Route {
     pub first: IpAddr,
     /// How many bits of it count.
     pub prefix: u8,
-    /// The link over which packets leave, as a place in [`Topology::links_at`].
+    /// How packets leave, as a place in [`Table::ways`].
     pub by: usize,
 }
 
-/// All routes of `node`: the fewest hops, the first of equal links, as [`crate::route::Ways`] says.
-pub fn of(topology: &Topology, addresses: &Addresses, node: NodeId) -> Vec<Route> {
-    let reach = Reach::new(topology, node);
+/// All routes of `node`: the fewest hops, over the first of equal links or `over_all` of them, as [`crate::route::Ways`] says.
+pub fn of(topology: &Topology, addresses: &Addresses, node: NodeId, over_all: bool) -> Table {
+    let mut reach = Reach::new(topology, node, over_all);
     let mut blocks: Vec<Block> = topology
         .hosts()
         .filter_map(|host| {
@@ -40,21 +50,25 @@ pub fn of(topology: &Topology, addresses: &Addresses, node: NodeId) -> Vec<Route
         }
     }
     blocks.sort_by_key(|block| block.first);
-    compressed(&blocks)
+    Table {
+        routes: compressed(&blocks),
+        ways: reach.ways,
+    }
 }
 
 /// How far every node is from one, and over which of its links.
 struct Reach {
-    nodes: Vec<Option<(u32, usize)>>,
+    nodes: Vec<Option<(u32, Vec<usize>)>>,
+    ways: Vec<Vec<usize>>,
 }
 
 impl Reach {
-    fn new(topology: &Topology, from: NodeId) -> Self {
-        let mut nodes: Vec<Option<(u32, usize)>> = vec![None; topology.nodes().len()];
-        nodes[from.index()] = Some((0, usize::MAX));
+    fn new(topology: &Topology, from: NodeId, over_all: bool) -> Self {
+        let mut nodes: Vec<Option<(u32, Vec<usize>)>> = vec![None; topology.nodes().len()];
+        nodes[from.index()] = Some((0, Vec::new()));
         let mut reached = VecDeque::from([from]);
         while let Some(node) = reached.pop_front() {
-            let Some((distance, by)) = nodes[node.index()] else {
+            let Some((distance, by)) = nodes[node.index()].clone() else {
                 continue;
             };
             if node != from && !topology.node(node).kind.forwards() {
@@ -62,29 +76,47 @@ impl Reach {
             }
             for (place, &link) in topology.links_at(node).iter().enumerate() {
                 let next = topology.links()[link].other(node);
-                let by = if node == from { place } else { by };
+                let by = if node == from { &[place] } else { &by[..] };
                 match &mut nodes[next.index()] {
-                    Some((known, first)) if *known == distance + 1 => *first = by.min(*first),
+                    Some((known, all)) if *known == distance + 1 => join(all, by, over_all),
                     Some(_) => {}
                     unknown => {
-                        *unknown = Some((distance + 1, by));
+                        *unknown = Some((distance + 1, by.to_vec()));
                         reached.push_back(next);
                     }
                 }
             }
         }
-        Self { nodes }
+        let alone = 0..topology.links_at(from).len();
+        Self {
+            nodes,
+            ways: alone.map(|place| vec![place]).collect(),
+        }
     }
 
     fn distance(&self, to: NodeId) -> u32 {
-        self.nodes[to.index()].map_or(u32::MAX, |(distance, _)| distance)
+        let node = self.nodes[to.index()].as_ref();
+        node.map_or(u32::MAX, |(distance, _)| *distance)
     }
 
-    /// The link to leave by; none to the node itself.
-    fn by(&self, to: NodeId) -> Option<usize> {
-        self.nodes[to.index()]
-            .filter(|(distance, _)| *distance > 0)
-            .map(|(_, by)| by)
+    /// How to leave for it, as a place in the ways; none to the node itself.
+    fn by(&mut self, to: NodeId) -> Option<usize> {
+        let (_, by) = self.nodes[to.index()].as_ref().filter(|it| it.0 > 0)?;
+        let known = self.ways.iter().position(|it| it == by);
+        Some(known.unwrap_or_else(|| {
+            self.ways.push(by.clone());
+            self.ways.len() - 1
+        }))
+    }
+}
+
+/// Adds what `by` has to links that are equally near, in order, or keeps the first of all.
+fn join(all: &mut Vec<usize>, by: &[usize], over_all: bool) {
+    all.extend(by);
+    all.sort_unstable();
+    all.dedup();
+    if !over_all {
+        all.truncate(1);
     }
 }
 
@@ -192,20 +224,45 @@ mod tests {
             let addresses = Addresses::new(&topology, pool).unwrap();
             let tables: Vec<_> = topology
                 .places()
-                .map(|node| of(&topology, &addresses, node))
+                .map(|node| of(&topology, &addresses, node, false))
                 .collect();
+            let each_alone = |table: &Table| table.ways.iter().all(|way| way.len() == 1);
+            assert!(tables.iter().all(each_alone));
             for host in topology.hosts().step_by(7) {
                 let ways = Ways::new(&topology, host);
                 let to = addresses.host(host).unwrap();
                 for node in topology.places().filter(|&node| node != host) {
-                    let by = looked_up(&tables[node.index()], to).unwrap();
+                    let by = looked_up(&tables[node.index()].routes, to).unwrap();
                     let link = topology.links_at(node)[by];
                     assert_eq!(ways.next(node).next(), Some(link));
                 }
             }
-            let all: usize = tables.iter().map(Vec::len).sum();
+            let all: usize = tables.iter().map(|table| table.routes.len()).sum();
             assert!(all < 40_000, "{all} routes");
         }
+    }
+
+    #[test]
+    fn tables_over_all_equal_links_have_each_of_them() {
+        let topology = generate(&Shape::default()).unwrap();
+        let addresses = Addresses::new(&topology, Pool::V4).unwrap();
+        let tables: Vec<_> = topology
+            .places()
+            .map(|node| of(&topology, &addresses, node, true))
+            .collect();
+        let mut several = 0;
+        for host in topology.hosts().step_by(7) {
+            let ways = Ways::new(&topology, host);
+            let to = addresses.host(host).unwrap();
+            for node in topology.places().filter(|&node| node != host) {
+                let table = &tables[node.index()];
+                let by = &table.ways[looked_up(&table.routes, to).unwrap()];
+                let links = by.iter().map(|&place| topology.links_at(node)[place]);
+                assert!(ways.next(node).eq(links));
+                several += usize::from(by.len() > 1);
+            }
+        }
+        assert!(several > 500, "{several} of several links");
     }
 
     #[test]
@@ -218,14 +275,15 @@ mod tests {
         let addresses = Addresses::new(&topology, Pool::V4).unwrap();
         let tables: Vec<_> = topology
             .places()
-            .map(|node| of(&topology, &addresses, node))
+            .map(|node| of(&topology, &addresses, node, false))
             .collect();
         for (index, link) in topology.links().iter().enumerate() {
             for from in topology.places() {
                 let (mut here, mut hops) = (from, 0);
                 while !link.ends.contains(&here) {
                     assert!(here == from || topology.node(here).kind.forwards());
-                    let by = looked_up(&tables[here.index()], addresses.link(index)[1]).unwrap();
+                    let to = addresses.link(index)[1];
+                    let by = looked_up(&tables[here.index()].routes, to).unwrap();
                     here = topology.links()[topology.links_at(here)[by]].other(here);
                     hops += 1;
                     assert!(hops < 64, "a circle to link {index}");

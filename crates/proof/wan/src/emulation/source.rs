@@ -30,7 +30,8 @@ pub fn speak_from_link(
     let all = || {
         namespace::enter(&File::open(running.namespace(host.index()))?)?;
         let socket = namespace::socket()?;
-        for route in routes::of(topology, addresses, host) {
+        // Each way of it is one link.
+        for route in routes::of(topology, addresses, host, false).routes {
             let by = (link::number(route.by), address(links[route.by], false));
             let source = Some(address(links[0], true));
             let message = link::route(Message::new(), (route.first, route.prefix), by, source);

@@ -110,8 +110,10 @@ pub fn up_tied(
         return Err(UpError::Taken(place.name().to_owned(), running.pid));
     }
     let mut lacking = needs::lacking(topology);
-    if settings.1 == Routing::Ospf {
-        lacking.extend(needs::lacking_for_daemons(topology, settings.0));
+    match settings.1 {
+        Routing::Fixed => {}
+        Routing::EqualCost => lacking.extend(needs::lacking_for_equal_cost()),
+        Routing::Ospf => lacking.extend(needs::lacking_for_daemons(topology, settings.0)),
     }
     if !lacking.is_empty() {
         return Err(UpError::Lacking(lacking));

@@ -63,7 +63,7 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
         _ => format!("For {seconds_long} s {} dies{names}", outage.title()),
     };
     let one = [
-        "lost", "median", "99 %", "silence", "ended", "back", "crashes",
+        "lost", "later", "median", "99 %", "silence", "ended", "back", "crashes",
     ];
     let head: Vec<&str> = ["protocol", "centre", "substations", "sent"]
         .into_iter()
@@ -74,7 +74,7 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
     // What columns are is said once, at the first of these tables.
     if outage == Outage::None {
         table.note = format!(
-            "Sent, lost: orders, questions and frames while it is dead, lost without an answer within {} s or, of frames, at all. Median, 99 %: round \
+            "Sent, lost: orders, questions and frames while it is dead, lost without an answer within {} s or, of frames, at all. Later: lost of those that were sent after it, until the next one dies. Median, 99 %: round \
              trips [ms], of frames one way. Silence: the longest for which one of the substations is not heard, until the next one dies. Ended: \
              connections. Back: from the end of the outage until each is heard. Crashes: how often the centre's program died of a fault of its own and was started \
              again, with all of its connections. Reached: those that have the outage on their way there or back.",
@@ -83,8 +83,8 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
     }
     table.groups = vec![
         (String::new(), 4),
-        ("without iPRP".to_owned(), 7),
-        ("under iPRP".to_owned(), 7),
+        ("without iPRP".to_owned(), one.len()),
+        ("under iPRP".to_owned(), one.len()),
     ];
     if programs.rows.iter().all(|row| row.outage != outage) {
         return table;
@@ -130,7 +130,7 @@ fn table_row(table: &mut Table, (protocol, centre): (Protocol, &str), rows: [Opt
     ];
     let cells = rows.into_iter().flat_map(|row| {
         let Some(row) = row else {
-            return vec!["-".to_owned(); 7];
+            return vec!["-".to_owned(); 8];
         };
         let ms = |us: Option<u64>| {
             us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3))
@@ -142,6 +142,8 @@ fn table_row(table: &mut Table, (protocol, centre): (Protocol, &str), rows: [Opt
         };
         vec![
             row.lost.to_string(),
+            row.lost_after
+                .map_or_else(|| "-".to_owned(), |count| count.to_string()),
             ms(row.p50_us),
             ms(row.p99_us),
             seconds(row.silence_ms),

@@ -15,6 +15,7 @@ fn row(pass: Pass, outage: Outage, lost: usize) -> Row {
         substations: 5,
         sent: 500,
         lost,
+        lost_after: (pass == Pass::Protected).then_some(2),
         p50_us: Some(3_300),
         p99_us: Some(4_400),
         max_us: Some(5_500),
@@ -86,6 +87,7 @@ fn tables_tell_both_passes_side_by_side_and_name_what_was_not_run() {
             "5 reached",
             "500, 500",
             "450",
+            "-",
             "3.3",
             "4.4",
             "9.0 s",
@@ -93,6 +95,7 @@ fn tables_tell_both_passes_side_by_side_and_name_what_was_not_run() {
             "not yet",
             "3",
             "0",
+            "2",
             "3.3",
             "4.4",
             "0.0 s",
@@ -104,10 +107,13 @@ fn tables_tell_both_passes_side_by_side_and_name_what_was_not_run() {
     let not_run = text.lines().filter(|line| line.contains("not run"));
     assert_eq!(not_run.count(), 1, "{text}");
     assert!(
-        text.contains("Without iPRP 450 of 500 orders, questions and frames were lost"),
+        text.contains("Without iPRP 450 of 500 orders, questions and frames were lost,"),
         "{text}"
     );
-    assert!(text.contains("with it 0 of 500"), "{text}");
+    assert!(
+        text.contains("with it 0 of 500 orders, questions and frames were lost and 2 after it,"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub fn about(programs: &Programs) -> String {
     format!(
         "{}; threads of real-time priority waited for a processor {} times for half a millisecond or more, {:.0} ms at most, and messages \
          that were under way then took longer. {}; a second way of each host, {backup}. {} substations at once to {} control centres: \
-         {:.0} orders and as many questions and reports, and {} frames in a second; outages of {} s, seed {}; {}",
+         {:.0} orders and as many questions and reports, and {} frames in a second; outages of {} s, seed {}; {}{}",
         programs.head.told(),
         programs.jitter.stalled,
         programs.jitter.longest_ns as f64 / 1e6,
@@ -26,6 +26,7 @@ pub fn about(programs: &Programs) -> String {
         settings.seconds,
         settings.seed,
         programs.head.took(),
+        crate::study::no_room(programs.overflowed),
     )
 }
 
@@ -91,8 +92,12 @@ fn summary<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     }
     let sum = |of: fn(&Row) -> usize| rows.iter().map(|row| of(row)).sum::<usize>();
     let silence = rows.iter().map(|row| row.silence_ms).max().unwrap_or(0);
+    let after = match sum(|it| it.lost_after.unwrap_or(0)) {
+        0 => String::new(),
+        after => format!(" and {after} after it"),
+    };
     format!(
-        "{} of {} orders, questions and frames were lost, {} connections ended, and a substation was not heard for {} at most",
+        "{} of {} orders, questions and frames were lost{after}, {} connections ended, and a substation was not heard for {} at most",
         sum(|it| it.lost),
         sum(|it| it.sent),
         sum(|it| it.ended),

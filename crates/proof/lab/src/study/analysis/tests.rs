@@ -1,4 +1,5 @@
 use super::*;
+use crate::study::result::Passed;
 
 fn run(rtt_us: &[Option<u32>], cut_ms: u64, healed_ms: u64) -> Run {
     Run {
@@ -120,6 +121,27 @@ fn a_program_that_was_on_the_backup_all_the_time_has_no_failover() {
 }
 
 #[test]
+fn a_program_whose_messages_the_backup_carried_before_has_no_failover_either() {
+    let of = |backup: u64| {
+        // As quick over the backup as over the network.
+        let mut one = run(&[Some(5_600), Some(5_600), Some(5_600)], 103, 140);
+        (one.transport, one.path_us) = ("standby-tcp".into(), 5_500);
+        let before = Passed {
+            us: 2_000_000,
+            network: 1_000,
+            backup,
+        };
+        one.bytes = Some([before, Passed::default()]);
+        let study = study(vec![one]);
+        let cell = cells(&study).remove(0);
+        (cell.premature, cell.failovers.count())
+    };
+    assert_eq!(of(2_000), (0, 1));
+    // One direction of messages is enough.
+    assert_eq!(of(40_000), (1, 0));
+}
+
+#[test]
 fn a_failover_without_an_answer_is_counted_and_not_left_out() {
     let answered = run(
         &[Some(6_000), Some(6_000), Some(70_000), Some(22_000)],
@@ -169,6 +191,73 @@ fn what_was_lost_long_before_the_way_died_is_no_failover() {
     );
     trips[70] = None;
     assert_eq!(failover(&run(&trips, 3_525, 3_700)), None);
+}
+
+#[test]
+fn what_is_lost_or_late_when_the_way_carries_again_breaks_the_promise_too() {
+    // The way is dead from 103 to 120 ms: the last two messages are none of the failover.
+    let after = |last: Option<u32>| {
+        let quick = Some(4_000);
+        study(vec![run(
+            &[quick, quick, quick, quick, quick, last],
+            103,
+            120,
+        )])
+    };
+    let judged = |study: &Study| promises(study).remove(0);
+    let whole = judged(&after(Some(4_000)));
+    assert!(whole.held && whole.seen.ends_with(", 0 lost"), "{whole:?}");
+    assert_eq!(whole.count, 4, "two of the failover, two after it");
+    let late = judged(&after(Some(14_000)));
+    assert!(!late.held && late.above == 1, "{late:?}");
+    assert!(late.seen.contains("longest message 14.0 ms"), "{late:?}");
+    let lost = after(None);
+    assert_eq!(cells(&lost)[0].lost_after, 1);
+    let lost = judged(&lost);
+    assert!(
+        !lost.held && lost.seen.ends_with("0 lost, and 1 after"),
+        "{lost:?}"
+    );
+    // Those that are judged by their failovers alone, or by quantiles, lose none either.
+    let mut standby = after(None);
+    standby.runs[0].transport = "standby-tcp".into();
+    let alone = Run {
+        over: "backup".into(),
+        ..run(&[Some(80_000); 40], 103, 120)
+    };
+    standby.runs.push(alone.clone());
+    let told = judged(&standby);
+    assert!(!told.held && told.above == 0, "{told:?}");
+    let mut lte = after(None);
+    lte.runs.push(alone);
+    lte.runs
+        .iter_mut()
+        .for_each(|run| run.backup = "lte".into());
+    let told = judged(&lte);
+    assert!(!told.held && told.above == 0, "{told:?}");
+}
+
+#[test]
+fn standby_takes_no_more_of_its_backup_than_what_failed_over() {
+    let judged = |backup: u64, seconds: u64| {
+        let passed = |seconds: u64, network, backup| Passed {
+            us: seconds * 1_000_000,
+            network,
+            backup,
+        };
+        let mut one = run(&[Some(6_000), Some(6_000), Some(20_000)], 70, 120);
+        one.transport = "standby-tcp".into();
+        // Twice as long before as it was dead.
+        let before = passed(2 * seconds, 2_000_000, 9_000);
+        one.bytes = Some([before, passed(seconds, 77, backup)]);
+        let all = promises(&study(vec![one]));
+        all.into_iter().find(|it| it.says.contains("bytes"))
+    };
+    let held = judged(1_049_000, 30).unwrap();
+    assert!(held.held && held.seen.starts_with("+4.9 %"), "{held:?}");
+    let broken = judged(1_051_000, 30).unwrap();
+    assert!(!broken.held && broken.above == 1, "{broken:?}");
+    assert_eq!(judged(5_000_000, 29), None, "single messages count");
 }
 
 /// Figure 6: another run may have a message of as many microseconds.

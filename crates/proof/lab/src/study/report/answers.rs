@@ -152,10 +152,14 @@ fn delay(cell: &Cell<'_>) -> Option<String> {
         0 => String::new(),
         endless => format!("; {endless} more did not end"),
     };
+    let lost = match cell.lost + cell.lost_while_whole() {
+        0 => String::new(),
+        _ => format!("; messages through it: {}", cell.losses()),
+    };
     let Some(all) = cell.failovers.summary() else {
         return (cell.endless > 0).then(|| {
             format!(
-                "{}: {} failovers, and none ended.",
+                "{}: {} failovers, and none ended{lost}.",
                 cell.title(),
                 cell.endless
             )
@@ -173,7 +177,7 @@ fn delay(cell: &Cell<'_>) -> Option<String> {
         )
     });
     Some(format!(
-        "{}: a failover takes {} ms (mean of {}; median {}, longest {}{endless}){theirs}.",
+        "{}: a failover takes {} ms (mean of {}; median {}, longest {}{endless}){theirs}{lost}.",
         cell.title(),
         ms(all.avg),
         all.count,
@@ -193,7 +197,7 @@ const LIMITS: [(u32, &str); 3] = [
 fn meet(cells: &[&Cell<'_>], (limit, what): (u32, &str)) -> String {
     let meets = |cell: &&&Cell<'_>| {
         let within = cell.failovers.percentile(99).is_some_and(|us| us <= limit);
-        within && cell.lost == 0
+        within && cell.lost + cell.lost_while_whole() == 0
     };
     let names = cells.iter().filter(meets).map(|cell| cell.transport.title);
     let names: Vec<_> = names.collect();

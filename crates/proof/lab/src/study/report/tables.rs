@@ -271,7 +271,7 @@ fn beside_each_other(study: &Study, cells: &[Cell<'_>]) -> Table {
         ("failover, 50 %".to_owned(), 2),
         ("failover, mean".to_owned(), 3),
         ("over 10 ms [%]".to_owned(), 2),
-        ("lost".to_owned(), 2),
+        ("lost, at any time".to_owned(), 2),
     ];
     table.note = format!(
         "The paper's are with an Ethernet backup without, and with an LTE backup beside {} messages a second.",
@@ -303,7 +303,7 @@ fn beside_each_other(study: &Study, cells: &[Cell<'_>]) -> Table {
         row.extend(both(&|it| ms_or(mean(&it.failovers))));
         row.push(theirs.map_or_else(String::new, |it| told(Some(it.mean))));
         row.extend(both(&over));
-        row.extend(both(&|it| it.lost.to_string()));
+        row.extend(both(&|it| (it.lost + it.lost_while_whole()).to_string()));
         table.row(row);
     }
     table
@@ -339,6 +339,8 @@ fn failovers(cells: &[&Cell<'_>], line: Line, load: u32, loads: Vec<u32>) -> Tab
         "max",
         "over 10 ms",
         "lost",
+        "before",
+        "after",
         "too early",
     ];
     let mut table = Table::new(
@@ -355,9 +357,10 @@ fn failovers(cells: &[&Cell<'_>], line: Line, load: u32, loads: Vec<u32>) -> Tab
         ("failover".to_owned(), 6),
         ("later, while dead".to_owned(), 3),
         ("outage".to_owned(), 2),
+        ("lost otherwise".to_owned(), 2),
         (String::new(), 1),
     ];
-    table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. No end: one of these was never answered; such a failover has no time and is not among the others. Too early: runs in which the program was on its backup although the way was whole; they are left out.".to_owned();
+    table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. No end: one of these was never answered; such a failover has no time and is not among the others. Lost otherwise: messages that were lost before the way died, and those that left when it carried again and were never answered. Too early: runs in which the program was on its backup although the way was whole; they are left out of all but these two.".to_owned();
     // The paper's figures stand where they were measured as ours were, or in the one table that there is.
     let papers = (load > 0) == paper::loaded(line) || loads.len() == 1;
     if papers && paper::loaded(line) {
@@ -405,7 +408,8 @@ fn row(cell: &Cell<'_>) -> Vec<String> {
     row.extend([50, 99].map(|percent| ms_or(cell.during.percentile(percent))));
     row.push(most(&cell.during));
     row.push((cell.through.above(LIMIT_US) + cell.lost).to_string());
-    row.push(cell.lost.to_string());
+    let lost = [cell.lost, cell.lost_before, cell.lost_after];
+    row.extend(lost.map(|count| count.to_string()));
     row.push(cell.premature.to_string());
     row
 }

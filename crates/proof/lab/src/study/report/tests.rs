@@ -108,7 +108,7 @@ fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
     );
     assert!(
         lines[1].starts_with("tcp,ethernet,1,s10-1-1,0,60000,110000,,71500,71500,2,2,0,")
-            && lines[1].ends_with(",0"),
+            && lines[1].ends_with(",0,0,0"),
         "{csv}"
     );
     assert!(lines[3].contains(",1,\"\""), "{csv}");

@@ -1,5 +1,6 @@
 //! Figures and circumstances in words.
 
+use crate::study::no_room;
 use crate::study::result::{Background, Study};
 
 /// Microseconds as milliseconds.
@@ -29,7 +30,7 @@ pub fn about(study: &Study) -> String {
     let broke_off = study.broke_off.as_ref();
     let broke_off = broke_off.map_or_else(String::new, |why| format!(". BROKEN OFF: {why}"));
     format!(
-        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}{broke_off}",
+        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}{}{broke_off}",
         study.head.told(),
         study.network.told(),
         settings.runs,
@@ -37,6 +38,7 @@ pub fn about(study: &Study) -> String {
         settings.side_by_side,
         settings.seed,
         study.head.took(),
+        no_room(study.overflowed),
     )
 }
 
