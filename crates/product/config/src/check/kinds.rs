@@ -6,6 +6,7 @@ use super::field_drivers;
 use super::field_security;
 use super::programs;
 use super::timing::ms;
+use super::written_once::Writers;
 use crate::file::ApplicationEntry;
 use crate::model::{
     ApplicationKind, ENVELOPE_MAX, FieldDevices, FieldIo, Pid, QUADRUPLE_TANK_STATE_MAX,
@@ -59,7 +60,11 @@ const GAIN: [f64; 2] = [1.5, 1.35];
 const INTEGRAL_S: [f64; 2] = [30.0, 40.0];
 const CHANGED_SHARE: f64 = 0.1;
 
-pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<ApplicationKind> {
+pub(crate) fn check(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    writers: &mut Writers,
+) -> Option<ApplicationKind> {
     let place = &entry.fields.place;
     let kind = entry.fields.kind?;
     for (key, kinds) in BELONGS {
@@ -72,10 +77,13 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<App
         reader.wrong(place, key, wrong, right);
     }
     match kind {
-        KindWord::QuadrupleTank => quadruple_tank(reader, entry),
+        KindWord::QuadrupleTank => {
+            writers.add_tank(reader, entry);
+            quadruple_tank(reader, entry)
+        }
         Stand => synthetic(reader, entry),
         Wasm | Process | Plc => {
-            let program = programs::check(reader, entry)?;
+            let program = programs::check(reader, entry, writers)?;
             Some(ApplicationKind::Program(Box::new(program)))
         }
     }
