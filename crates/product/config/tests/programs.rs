@@ -334,6 +334,40 @@ fn each_mistake_in_a_program_names_its_place_and_remedy() {
 }
 
 #[test]
+fn the_memory_of_a_process_has_a_limit_if_its_file_says_one() {
+    let folder = folder();
+    std::fs::copy("/proc/self/exe", folder.path().join("boiler.wasm")).unwrap();
+    let with = |kind: &str, more: &str| {
+        let kind = format!("kind = {kind:?}\n{more}");
+        parse(
+            folder.path(),
+            &PROGRAM.replacen("kind = \"wasm\"", &kind, 1),
+        )
+    };
+    let most = |more: &str| program(&with("process", more).unwrap()).memory_max;
+    assert_eq!(most(""), None);
+    assert_eq!(most("memory_max = \"1 GiB\""), Some(1 << 30));
+    let print = |more: &str| with("process", more).unwrap().fingerprint();
+    assert_ne!(
+        print(""),
+        print("memory_max = \"1 GiB\""),
+        "both nodes have the same"
+    );
+    let small = with("process", "memory_max = \"64 KiB\"").unwrap_err();
+    assert_eq!(small.len(), 1, "{small:#?}");
+    assert_eq!(small[0].field, "application[2].memory_max");
+    assert!(small[0].wrong.contains("no room for a state"), "{small:#?}");
+    // A module has no process of its own.
+    one(
+        "state_max = \"64 KiB\"",
+        "state_max = \"64 KiB\"\nmemory_max = \"1 GiB\"",
+        ".memory_max",
+        "belongs to kind process, plc",
+        "remove it",
+    );
+}
+
+#[test]
 fn no_register_is_written_by_two_outputs() {
     let twice = PROGRAM.replacen(
         "area = \"coil\"\nregister = 0",

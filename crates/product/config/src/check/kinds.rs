@@ -21,7 +21,7 @@ use KindWord::{Plc, Process, Synthetic as Stand, Wasm};
 const PROGRAMS: &[KindWord] = &[Wasm, Process, Plc];
 
 /// Fields that only some kinds have, and which these are.
-const BELONGS: [(&str, &[KindWord]); 17] = [
+const BELONGS: [(&str, &[KindWord]); 18] = [
     ("gain", &[KindWord::QuadrupleTank]),
     ("integral_s", &[KindWord::QuadrupleTank]),
     ("derivative_s", &[KindWord::QuadrupleTank]),
@@ -34,6 +34,7 @@ const BELONGS: [(&str, &[KindWord]); 17] = [
     ("command", &[Process]),
     ("arguments", &[Process]),
     ("state_max", PROGRAMS),
+    ("memory_max", &[Process, Plc]),
     ("execute_limit_ms", PROGRAMS),
     ("on_program_fault", PROGRAMS),
     ("state", PROGRAMS),

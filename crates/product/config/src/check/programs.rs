@@ -38,6 +38,7 @@ pub(crate) fn check(
     };
     let file = file(reader, fields, &host);
     let state_max = required(reader, fields, "state_max", &fields.state_max);
+    let memory_max = memory_max(reader, fields);
     let execute_limit = execute_limit(reader, fields);
     names(reader, entry);
     let inputs = inputs(reader, entry);
@@ -50,6 +51,7 @@ pub(crate) fn check(
         file,
         sha256,
         state_max: u32::try_from(*state_max?).ok()?,
+        memory_max: memory_max?,
         execute_limit: execute_limit?,
         inputs: inputs?,
         outputs: outputs?,
@@ -90,6 +92,21 @@ fn file(
             None
         }
     }
+}
+
+/// The outer `None`: it is wrong.
+fn memory_max(reader: &mut Reader, fields: &schema::Application) -> Option<Option<u64>> {
+    let Some(most) = fields.memory_max? else {
+        return Some(None);
+    };
+    if let Some(Some(state)) = fields.state_max
+        && most <= state
+    {
+        let wrong = format!("{most} bytes leave no room for a state of {state}");
+        let right = "give what the whole process may take, its state included, or leave it out";
+        reader.wrong(&fields.place, "memory_max", wrong, right);
+    }
+    Some(Some(most))
 }
 
 fn execute_limit(reader: &mut Reader, fields: &schema::Application) -> Option<Duration> {
