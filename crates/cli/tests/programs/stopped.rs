@@ -69,6 +69,43 @@ fn fails_on_both(mut site: Site) {
     site.writes().judge();
 }
 
+/// F-29, F-31: what ends while nobody waits for it is as broken as what ends in a cycle.
+pub fn a_process_that_ends_after_each_answer_is_told_of_and_stopped() {
+    let mut site = Site::new(plan("process", "arguments = [\"leaves\"]", ["", ""]));
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    let (first, second, _) = site.await_redundant("tank");
+    for node in [&first, &second] {
+        let told = site.await_event(node, "program_fault", |event| {
+            let cause = event["cause"].as_str().unwrap_or_default();
+            cause.contains("stopped: crash")
+        });
+        let cause = told["cause"].as_str().unwrap();
+        let named = cause.contains("ramp") && cause.contains("exit status 4");
+        assert!(named && told["application"] == "ramp", "{told}");
+        let status = site.status(node).unwrap();
+        let last = &status["applications"][0]["program"]["last_fault"];
+        let cause = last["cause"].as_str().unwrap();
+        assert!(cause.starts_with("crash: "), "{last}");
+    }
+    // Each node has come past the cycle that failed on the other once: then neither hands over.
+    wait_until("nothing is written any more", || {
+        let before = written(&site).len();
+        let_run(20 * PERIOD_MS);
+        written(&site).len() == before
+    });
+    let faults = [&first, &second].map(|node| site.counter(node, "program_faults"));
+    assert!(
+        faults.iter().all(|count| (2..=4).contains(count)),
+        "{faults:?}"
+    );
+    for (cycle, outputs) in written(&site) {
+        assert_eq!(outputs, expected(cycle), "cycle {cycle}");
+    }
+}
+
 const SAFE: [&str; 2] = ["safe = 1.5", "safe = 2.5"];
 
 /// F-38: what kept it from computing is over, and nobody has to do anything.
