@@ -28,7 +28,7 @@ use serde_json::Value;
 #[cfg(feature = "wasm")]
 use stopped::a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written;
 use stopped::{
-    LAST, MENDED, WAIT, a_process_that_ends_after_each_answer_is_told_of_and_stopped,
+    LAST, MENDED, STAYS, WAIT, a_process_that_ends_after_each_answer_is_told_of_and_stopped,
     a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
     a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
     a_program_that_is_stopped_on_both_goes_on_from_its_state_when_that_is_ordered,
@@ -106,9 +106,9 @@ impl<const VERSION: u64> Program for Build<VERSION> {
                 thread::sleep(Duration::from_millis(1));
             }
         }
-        if env::args().any(|word| word == "leaves") && memory.count > LAST {
+        if env::args().any(|word| word == "leaves") && memory.count > STAYS {
             thread::spawn(|| {
-                // Most often it has answered by then, and the next cycle has not begun; it is a failure in either case.
+                // As a rule it has answered by then, and the next cycle has not begun; it is a failure in either case.
                 thread::sleep(Duration::from_millis(5));
                 std::process::exit(4);
             });
