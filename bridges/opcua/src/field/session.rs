@@ -115,12 +115,13 @@ impl Session {
         Ok((state, found))
     }
 
-    /// Writes `values`; returns the first status that is bad, and of which of them.
+    /// Writes `values`; returns the first status that is bad, and of which of them. What is refused keeps nothing else from
+    /// being written.
     ///
     /// # Errors
     /// The server's, or the connection's.
     pub async fn write(&self, values: &[WriteValue]) -> Result<Option<(usize, StatusCode)>, Error> {
-        let mut before = 0;
+        let (mut before, mut bad) = (0, None);
         for part in values.chunks(self.write_max) {
             let statuses = self.inner.write(part).await?;
             if statuses.len() != part.len() {
@@ -130,12 +131,11 @@ impl Session {
                 ));
             }
             let mut numbered = statuses.into_iter().enumerate();
-            if let Some((at, status)) = numbered.find(|(_, status)| status.is_bad()) {
-                return Ok(Some((before + at, status)));
-            }
+            let first = numbered.find(|(_, status)| status.is_bad());
+            bad = bad.or(first.map(|(at, status)| (before + at, status)));
             before += part.len();
         }
-        Ok(None)
+        Ok(bad)
     }
 }
 

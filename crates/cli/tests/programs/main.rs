@@ -28,7 +28,7 @@ use serde_json::Value;
 #[cfg(feature = "wasm")]
 use stopped::a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written;
 use stopped::{
-    LAST, MENDED, WAIT,
+    LAST, MENDED, STAYS, WAIT, a_process_that_ends_after_each_answer_is_told_of_and_stopped,
     a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
     a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
     a_program_that_is_stopped_on_both_goes_on_from_its_state_when_that_is_ordered,
@@ -105,6 +105,13 @@ impl<const VERSION: u64> Program for Build<VERSION> {
             while is_beside(WAIT)? {
                 thread::sleep(Duration::from_millis(1));
             }
+        }
+        if env::args().any(|word| word == "leaves") && memory.count > STAYS {
+            thread::spawn(|| {
+                // As a rule it has answered by then, and the next cycle has not begun; it is a failure in either case.
+                thread::sleep(Duration::from_millis(5));
+                std::process::exit(4);
+            });
         }
         if env::args().any(|word| word == "more") {
             outputs[1] += MORE;
@@ -291,12 +298,17 @@ fn a_node_with_another_program_is_refused_like_one_with_another_configuration() 
     assert_ne!(role["role"], "primary");
 }
 
-/// Real-time priority and scheduling policy of the process that runs this file (proc(5): fields 40 and 41).
-fn scheduled(file: &Path) -> Option<(String, String)> {
+/// What the system says in `what` of the process that runs this file (proc(5)).
+fn of_process(file: &Path, what: &str) -> Option<String> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut own =
         processes.filter(|it| fs::read_link(it.path().join("exe")).is_ok_and(|exe| exe == file));
-    let stat = fs::read_to_string(own.next()?.path().join("stat")).ok()?;
+    fs::read_to_string(own.next()?.path().join(what)).ok()
+}
+
+/// Its real-time priority and scheduling policy (fields 40 and 41).
+fn scheduled(file: &Path) -> Option<(String, String)> {
+    let stat = of_process(file, "stat")?;
     let fields: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
     Some((fields[37].to_owned(), fields[38].to_owned()))
 }
@@ -314,6 +326,24 @@ fn a_process_of_its_own_has_a_priority_below_that_of_who_stops_it() {
     wait_until("a priority of 3 among real-time processes", || {
         scheduled(&file) == Some(("3".into(), "1".into()))
     });
+}
+
+/// G-10, H-47: what its file allows it, and who ends first where the computer has none left.
+fn a_process_of_its_own_has_no_more_memory_than_its_file_allows() {
+    let mut site = Site::new(plan("process", "memory_max = \"1 GiB\"", ["", ""]));
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.await_primary("left", "tank");
+    let file = site.path("ramp").canonicalize().unwrap();
+    let limits = of_process(&file, "limits").unwrap();
+    let of_addresses = limits
+        .lines()
+        .find(|it| it.starts_with("Max address space"));
+    let of_addresses: Vec<_> = of_addresses.unwrap().split_whitespace().collect();
+    assert_eq!(of_addresses[3..5], ["1073741824"; 2], "{limits}");
+    let score = of_process(&file, "oom_score_adj").unwrap();
+    assert_eq!(score.trim(), "1000");
 }
 
 /// Nobody waits for the data plane until it has begun.
@@ -395,6 +425,7 @@ fn main() -> ExitCode {
         return code;
     }
     let tests = named![
+        a_process_that_ends_after_each_answer_is_told_of_and_stopped,
         a_program_whose_file_says_fresh_begins_anew,
         a_version_that_converts_goes_on_with_what_it_makes_of_the_state_through_a_kill,
         a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
@@ -406,6 +437,7 @@ fn main() -> ExitCode {
         a_program_that_is_stopped_on_both_goes_on_when_a_mended_version_is_applied,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
         a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,
+        a_process_of_its_own_has_no_more_memory_than_its_file_allows,
         what_a_program_takes_to_begin_is_no_stall_of_its_node,
         two_versions_change_together_and_none_before_writes_after,
         who_takes_over_right_after_the_moment_runs_both_next_versions,

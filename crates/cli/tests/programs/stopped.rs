@@ -15,6 +15,9 @@ pub const WAIT: &str = "wait";
 /// The last cycle in which a program that fails does not.
 pub const LAST: u64 = 60;
 
+/// The last cycle after which a program that ends after each answer does not.
+pub const STAYS: u64 = 6;
+
 /// As soon as this file is beside it, a program that fails does not any more.
 pub const MENDED: &str = "mended";
 
@@ -67,6 +70,59 @@ fn fails_on_both(mut site: Site) {
     }
     // Who mends the program starts anew, and what was half made is nowhere.
     site.writes().judge();
+}
+
+/// F-29, F-31: what ends while nobody waits for it is as broken as what ends in a cycle.
+pub fn a_process_that_ends_after_each_answer_is_told_of_and_stopped() {
+    let mut plan = plan("process", "arguments = [\"leaves\"]", ["", ""]);
+    // Longer than the next process takes to begin.
+    plan.applications[0] = plan.applications[0].replace("period_ms = 50", "period_ms = 500");
+    let mut site = Site::new(plan);
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    let (first, second, _) = site.await_redundant("tank");
+    for node in [&first, &second] {
+        let told = site.await_event(node, "program_fault", |event| {
+            let cause = event["cause"].as_str().unwrap_or_default();
+            cause.contains("stopped: crash")
+        });
+        let cause = told["cause"].as_str().unwrap();
+        let named = cause.contains("ramp") && cause.contains("exit status 4");
+        assert!(named && told["application"] == "ramp", "{told}");
+        let status = site.status(node).unwrap();
+        let last = &status["applications"][0]["program"]["last_fault"];
+        let cause = last["cause"].as_str().unwrap();
+        assert!(cause.starts_with("crash: "), "{last}");
+    }
+    // Each node has come past the cycle that failed on the other once: then neither hands over.
+    wait_until("nothing is written any more", || {
+        let before = written(&site).len();
+        let_run(40 * PERIOD_MS);
+        written(&site).len() == before
+    });
+    let told = |node: &String| {
+        let events = site.events_of(node, "program_fault");
+        let is = |it: &Value| {
+            it["cause"]
+                .as_str()
+                .is_some_and(|it| it.contains("between two cycles"))
+        };
+        events.iter().any(is)
+    };
+    assert!(
+        told(&first) || told(&second),
+        "none of them found the next process ready"
+    );
+    let faults = [&first, &second].map(|node| site.counter(node, "program_faults"));
+    assert!(
+        faults.iter().all(|count| (2..=4).contains(count)),
+        "{faults:?}"
+    );
+    for (cycle, outputs) in written(&site) {
+        assert_eq!(outputs, expected(cycle), "cycle {cycle}");
+    }
 }
 
 const SAFE: [&str; 2] = ["safe = 1.5", "safe = 2.5"];

@@ -360,6 +360,7 @@ impl Canonical {
             file: _,
             sha256: _,
             state_max: _,
+            memory_max,
             execute_limit,
             inputs,
             outputs,
@@ -370,6 +371,10 @@ impl Canonical {
         self.line("program.sha256", format_args!("{}", program.sha256_hex()));
         let limit = execute_limit.as_nanos();
         self.line("program.execute_limit", format_args!("{limit}"));
+        // As long as it says nothing, a node of an earlier release has the same.
+        if let Some(most) = memory_max {
+            self.line("program.memory_max", format_args!("{most}"));
+        }
         for Input { name, device, from } in inputs {
             self.line("input.name", format_args!("{name:?}"));
             self.line("input.device", format_args!("{device}"));
@@ -396,7 +401,7 @@ impl Canonical {
                 OutputTo::Block => self.line("output.block", format_args!("true")),
             }
         }
-        // As long as it says nothing, a node of an earlier release has the same.
+        // Likewise.
         if *state != StateOnChange::Kept {
             self.line("program.state", format_args!("{state:?}"));
         }

@@ -19,6 +19,8 @@ pub struct Program {
     pub sha256: [u8; 32],
     /// Most bytes of its own state.
     pub state_max: u32,
+    /// Most bytes of address space of its process, if it has one; `None`: as much as the system gives.
+    pub memory_max: Option<u64>,
     /// How long an execution may take.
     pub execute_limit: Duration,
     /// Its inputs, in the order in which they come to it.

@@ -451,6 +451,15 @@ fn no_value_of_a_server_is_written_by_two_outputs() {
         problems[0].wrong.contains("written by output \"valve\""),
         "{problems:#?}"
     );
+    // Nor is another application's device another server.
+    let second = PROGRAM
+        .replacen("name = \"boiler\"", "name = \"second\"", 1)
+        .replacen("channel = 2", "channel = 3", 1)
+        .replacen("192.0.2.22", "192.0.2.23", 1);
+    let problems = parse(folder.path(), &(PROGRAM.to_owned() + &second)).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    let by = "written by output \"valve\" of application \"boiler\"";
+    assert!(problems[0].wrong.contains(by), "{problems:#?}");
 }
 
 #[test]

@@ -334,6 +334,40 @@ fn each_mistake_in_a_program_names_its_place_and_remedy() {
 }
 
 #[test]
+fn the_memory_of_a_process_has_a_limit_if_its_file_says_one() {
+    let folder = folder();
+    std::fs::copy("/proc/self/exe", folder.path().join("boiler.wasm")).unwrap();
+    let with = |kind: &str, more: &str| {
+        let kind = format!("kind = {kind:?}\n{more}");
+        parse(
+            folder.path(),
+            &PROGRAM.replacen("kind = \"wasm\"", &kind, 1),
+        )
+    };
+    let most = |more: &str| program(&with("process", more).unwrap()).memory_max;
+    assert_eq!(most(""), None);
+    assert_eq!(most("memory_max = \"1 GiB\""), Some(1 << 30));
+    let print = |more: &str| with("process", more).unwrap().fingerprint();
+    assert_ne!(
+        print(""),
+        print("memory_max = \"1 GiB\""),
+        "both nodes have the same"
+    );
+    let small = with("process", "memory_max = \"64 KiB\"").unwrap_err();
+    assert_eq!(small.len(), 1, "{small:#?}");
+    assert_eq!(small[0].field, "application[2].memory_max");
+    assert!(small[0].wrong.contains("no room for a state"), "{small:#?}");
+    // A module has no process of its own.
+    one(
+        "state_max = \"64 KiB\"",
+        "state_max = \"64 KiB\"\nmemory_max = \"1 GiB\"",
+        ".memory_max",
+        "belongs to kind process, plc",
+        "remove it",
+    );
+}
+
+#[test]
 fn no_register_is_written_by_two_outputs() {
     let twice = PROGRAM.replacen(
         "area = \"coil\"\nregister = 0",
@@ -352,6 +386,73 @@ fn no_register_is_written_by_two_outputs() {
         problems[0].wrong.contains("written by output \"valve\""),
         "{problems:#?}"
     );
+}
+
+/// The one problem with these lines.
+#[track_caller]
+fn twice(text: &str) -> Problem {
+    let problems = parse(folder().path(), text).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:#?}");
+    problems.into_iter().next().unwrap()
+}
+
+#[test]
+fn no_register_is_written_by_two_outputs_whatever_its_device_is_called() {
+    // The pump is the PLC's unit 7, too, and once more by the port that is usual.
+    for address in ["192.0.2.20:502", "192.0.2.20"] {
+        let same = PROGRAM.replacen("192.0.2.21:502\"", &format!("{address}\"\nunit = 7"), 1);
+        assert!(
+            parse(folder().path(), &same).is_ok(),
+            "coils are no registers"
+        );
+        let same = same.replacen("area = \"coil\"\nregister", "type = \"u16\"\nregister", 1);
+        let problem = twice(&same);
+        assert_eq!(problem.field, "application[2].output[2].register");
+        let by = "0 is written by output \"valve\" of application \"boiler\"";
+        assert!(problem.wrong.contains(by), "{problem}");
+        let other = same.replacen("\"\nunit = 7\nrequired", "\"\nunit = 8\nrequired", 1);
+        assert!(parse(folder().path(), &other).is_ok(), "another unit");
+    }
+}
+
+#[test]
+fn no_register_is_written_by_outputs_of_two_applications() {
+    let second = PROGRAM
+        .replacen("name = \"boiler\"", "name = \"second\"", 1)
+        .replacen("channel = 2", "channel = 3", 1)
+        .replacen("192.0.2.21", "192.0.2.22", 1);
+    let problem = twice(&(PROGRAM.to_owned() + &second));
+    assert_eq!(problem.field, "application[3].output[1].register");
+    let by = "output \"valve\" of application \"boiler\"";
+    assert!(problem.wrong.contains(by), "{problem}");
+    // Both may read what they like.
+    let beside = second.replacen("register = 0\ntype", "register = 1\ntype", 1);
+    assert!(parse(folder().path(), &(PROGRAM.to_owned() + &beside)).is_ok());
+}
+
+#[test]
+fn the_block_of_a_device_is_written_by_one_application() {
+    let valve = "register = 0\ntype = \"i16\"";
+    let block = PROGRAM.replacen(valve, "area = \"block\"", 1);
+    let second = block
+        .replacen("name = \"boiler\"", "name = \"second\"", 1)
+        .replacen("channel = 2", "channel = 3", 1)
+        .replacen("192.0.2.21", "192.0.2.22", 1);
+    let problem = twice(&(block.clone() + &second));
+    assert_eq!(problem.field, "application[3].field.device[1].address");
+    let by = "register 0 is written by the block of application \"boiler\"";
+    assert!(problem.wrong.contains(by), "{problem}");
+    // A register inside of it, too; the stamp has eight, and the one output two.
+    for (register, inside) in [(9, true), (10, false)] {
+        let other = second.replacen("area = \"block\"", &format!("register = {register}"), 1);
+        let found = parse(folder().path(), &(block.clone() + &other));
+        assert_eq!(found.is_err(), inside, "{found:#?}");
+    }
+    // The sample's tank is another one.
+    let tank = block.replacen("192.0.2.20:502\"\nunit = 7", "127.0.0.10:5502\"", 1);
+    let problem = twice(&tank);
+    let by = "by the block of application \"tank\"";
+    assert!(problem.wrong.contains(by), "{problem}");
 }
 
 #[test]

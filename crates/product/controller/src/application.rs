@@ -5,7 +5,7 @@
 //! the same outputs as the original would have. Cycle number, epoch and last outputs are added by
 //! the executor (see [`crate::state`]).
 
-use crate::fault::ProgramFault;
+use crate::fault::{Mishap, ProgramFault};
 use crate::retain::Table;
 use bumpless_base::{Duration, Pieces};
 use core::fmt;
@@ -39,6 +39,12 @@ pub trait Application: Send {
         inputs: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ProgramFault>;
+
+    /// What has happened to the program since this was asked last, for which no cycle has failed. It is asked before each
+    /// execution, and has had its effect: the program runs.
+    fn mishap(&mut self) -> Option<Mishap> {
+        None
+    }
 
     /// Whether [`execute`](Self::execute) ever fails. Then the executor keeps a copy of the last whole state, which
     /// costs memory for one state and, each cycle, the time to copy it.

@@ -74,7 +74,7 @@ impl<T: TimeSource> Device<T> {
 
     const fn is_silent(&self) -> bool {
         match self {
-            Self::Modbus(device) => device.failure().is_some(),
+            Self::Modbus(device) => device.is_silent(),
             Self::Driven(device) => device.is_silent(),
         }
     }

@@ -86,6 +86,15 @@ impl fmt::Display for ProgramFault {
 
 impl std::error::Error for ProgramFault {}
 
+/// Something wrong with a program for which no cycle has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mishap {
+    /// What.
+    pub fault: ProgramFault,
+    /// Whether it counts as a failed cycle does: the second one within 1,000 cycles stops the program (F-29).
+    pub counts: bool,
+}
+
 /// A program that had not answered by its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unanswered {

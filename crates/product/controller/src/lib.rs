@@ -33,7 +33,7 @@ pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
     OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
-pub use fault::{ProgramFault, ProgramFaultKind, Unanswered};
+pub use fault::{Mishap, ProgramFault, ProgramFaultKind, Unanswered};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
 pub use modbus::{FieldNote, ModbusField, ModbusMap, ModbusSettings, SecureDialer};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};

@@ -31,38 +31,51 @@ struct Known {
 pub struct FieldDrivers(Arc<Mutex<BTreeMap<(String, String), Known>>>);
 
 /// The drivers of a field that is not in use yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Opened {
+    application: String,
     /// The field takes the place of one that is in use, and goes on with its drivers as far as they are the same.
-    pub follows: bool,
-    drivers: Vec<((String, String), Known)>,
+    follows: bool,
+    /// Those that begin, with their devices.
+    drivers: Vec<(String, Known)>,
+    /// Devices with drivers that go on.
+    kept: Vec<String>,
 }
 
 impl Opened {
-    /// The drivers of a field that takes the place of one in use.
-    pub fn following() -> Self {
+    /// The drivers of the first field of `application`.
+    pub fn first(application: &str) -> Self {
+        Self {
+            application: application.to_owned(),
+            follows: false,
+            drivers: Vec::new(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// The drivers of a field of `application` that takes the place of one in use.
+    pub fn following(application: &str) -> Self {
         Self {
             follows: true,
-            drivers: Vec::new(),
+            ..Self::first(application)
         }
     }
 }
 
 impl FieldDrivers {
-    /// The driver of `application` for `order`: one of its own, or the one in use.
+    /// The driver of the field for `order`: one of its own, or the one in use.
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(
-        &self,
-        application: &str,
-        order: DriverOrder,
-        opened: &mut Opened,
-    ) -> io::Result<Driver> {
-        let key = (application.to_owned(), order.device.clone());
+    pub fn open(&self, order: DriverOrder, opened: &mut Opened) -> io::Result<Driver> {
+        let device = order.device.clone();
+        let key = (opened.application.clone(), device.clone());
         let in_use = self.lock().get(&key).cloned();
         match in_use.filter(|known| opened.follows && known.order == order) {
-            Some(known) => Driver::heir(known.number, order, known.board),
+            Some(known) => {
+                opened.kept.push(device);
+                Driver::heir(known.number, order, known.board)
+            }
             None => {
                 let board = DriverBoard::default();
                 let driver = Driver::begin(order.clone(), board.clone())?;
@@ -72,15 +85,22 @@ impl FieldDrivers {
                     order,
                     number,
                 };
-                opened.drivers.push((key, known));
+                opened.drivers.push((device, known));
                 Ok(driver)
             }
         }
     }
 
-    /// The field with these drivers is in use: they are the ones that are shown.
+    /// The field with these drivers is in use: they are the ones that are shown, and the only ones that the next field can
+    /// go on with.
     pub fn used(&self, opened: Opened) {
-        self.lock().extend(opened.drivers);
+        let mut all = self.lock();
+        let stays = |(application, device): &(String, String)| {
+            *application != opened.application || opened.kept.contains(device)
+        };
+        all.retain(|key, _| stays(key));
+        let begun = opened.drivers.into_iter();
+        all.extend(begun.map(|(device, known)| ((opened.application.clone(), device), known)));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Known>> {
@@ -285,24 +305,56 @@ mod tests {
     #[test]
     fn a_field_that_follows_has_the_driver_in_use_and_shows_others_when_used() {
         let drivers = FieldDrivers::default();
-        let mut first = Opened::default();
-        let in_use = drivers.open("tank", order("a"), &mut first).unwrap();
+        let mut first = Opened::first("tank");
+        let in_use = drivers.open(order("a"), &mut first).unwrap();
         assert_eq!(in_use.heir_to(), None);
         assert!(drivers.find("tank", "furnace").is_none());
         drivers.used(first);
         let shown = || drivers.lock().values().next().unwrap().number;
         assert_eq!(shown(), in_use.number());
 
-        let mut next = Opened::following();
-        let same = drivers.open("tank", order("a"), &mut next).unwrap();
+        let mut next = Opened::following("tank");
+        let same = drivers.open(order("a"), &mut next).unwrap();
         assert_eq!(same.heir_to(), Some(in_use.number()));
-        let other = drivers.open("tank", order("b"), &mut next).unwrap();
+        let other = drivers.open(order("b"), &mut next).unwrap();
         assert_eq!(other.heir_to(), None);
         assert_eq!(shown(), in_use.number(), "as long as it is in use");
         drivers.used(next);
         assert_eq!(shown(), other.number());
 
-        let anew = drivers.open("tank", order("b"), &mut Opened::default());
+        let anew = drivers.open(order("b"), &mut Opened::first("tank"));
         assert_eq!(anew.unwrap().heir_to(), None);
+    }
+
+    #[test]
+    fn a_driver_that_was_removed_and_comes_back_is_kept_from_then_on() {
+        let drivers = FieldDrivers::default();
+        let mut others = Opened::first("boiler");
+        let other = drivers.open(order("a"), &mut others).unwrap();
+        drivers.used(others);
+        let mut first = Opened::first("tank");
+        let removed = drivers.open(order("a"), &mut first).unwrap();
+        drivers.used(first);
+
+        drivers.used(Opened::following("tank"));
+        assert!(drivers.find("tank", "furnace").is_none(), "it is gone");
+        drop(removed);
+        let mut next = Opened::following("tank");
+        let back = drivers.open(order("a"), &mut next).unwrap();
+        assert_eq!(back.heir_to(), None, "nobody is there to follow");
+        drivers.used(next);
+        for _ in 0..2 {
+            let mut later = Opened::following("tank");
+            let kept = drivers.open(order("a"), &mut later).unwrap();
+            assert_eq!(kept.heir_to(), Some(back.number()));
+            drivers.used(later);
+        }
+        let mut later = Opened::following("boiler");
+        let kept = drivers.open(order("a"), &mut later).unwrap();
+        assert_eq!(
+            kept.heir_to(),
+            Some(other.number()),
+            "another's is untouched"
+        );
     }
 }

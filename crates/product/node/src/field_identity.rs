@@ -83,7 +83,7 @@ impl FieldIdentity {
         let own = (&*self.node, &*self.pair);
         let order = field_drivers::order(settings, device, (&self.folder, own));
         let order = order.ok_or_else(|| io::Error::other("no field driver is configured there"))?;
-        let driver = self.boards.drivers.open(&settings.name, order, opened)?;
+        let driver = self.boards.drivers.open(order, opened)?;
         Ok(Box::new(driver))
     }
 

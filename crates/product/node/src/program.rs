@@ -176,6 +176,7 @@ pub(super) fn sidecar(
     };
     let limits = bumpless_sidecar::Limits {
         execute: program.execute_limit,
+        memory: program.memory_max,
         ..Default::default()
     };
     let sidecar = Sidecar::start_while(&command, shape, limits, wanted);

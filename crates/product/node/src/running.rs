@@ -209,7 +209,7 @@ impl Running {
     ) -> Result<Made, String> {
         let running = self.threads.get(&place).ok_or_else(|| not_here(settings))?;
         let common = &self.common;
-        let mut opened = Opened::following();
+        let mut opened = Opened::following(&settings.name);
         let mut tuning = Tuning::new(
             (settings, &running.version),
             (common.node, &common.field),

@@ -97,6 +97,13 @@ impl Keeper {
         }
     }
 
+    /// Whether a process has become ready that has attached like this.
+    pub fn has_ready(&self, attached: Attached) -> bool {
+        let board = self.common.board();
+        let ready = board.ready.as_ref();
+        ready.is_some_and(|ready| ready.attached == attached)
+    }
+
     /// How often it was started.
     pub fn starts(&self) -> u64 {
         self.common.board().starts

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bumpless_base::Duration;
 use bumpless_controller::retain::{Retained, Table, TableError};
-use bumpless_controller::{Application, CycleContext};
+use bumpless_controller::{Application, CycleContext, Mishap, ProgramFault, ProgramFaultKind};
 use bumpless_program::layout::command;
 
 use crate::committed::Committed;
 use crate::keeper::{Keeper, Ready};
 use crate::process::Attached;
 use crate::running::Running;
-use crate::{Cause, Command, Fault, Limits, Shape, StartCause, StartFault};
+use crate::{Cause, Command, Fault, HowItEnded, Limits, Shape, StartCause, StartFault};
 
 /// Bytes of a saved state before the program's own (H-19).
 pub(crate) const HEAD: usize = 8;
@@ -53,6 +53,10 @@ pub struct Sidecar {
     initial: Box<[u8]>,
     committed: Committed,
     counts: Counts,
+    /// How its process ended last between two cycles, until that is told.
+    ended: Option<HowItEnded>,
+    /// How much of `tracking_lost` has been told.
+    lost_told: u64,
     retained: Table,
 }
 
@@ -102,6 +106,8 @@ impl Sidecar {
             committed: Committed::new(initial.clone(), limits.track_from),
             initial,
             counts: Counts::default(),
+            ended: None,
+            lost_told: 0,
             retained: Table::default(),
         };
         sidecar.take_up(ready);
@@ -296,14 +302,51 @@ impl Sidecar {
                 Err(Cause::NotRunning(StartCause::Changed.to_string()))
             }
             (Ok(ready), ended) => {
-                // It ended between two cycles, and none lacks anything.
-                self.counts.deaths += u64::from(ended.is_some());
+                if let Some(how) = ended {
+                    // It ended between two cycles, and none lacks anything.
+                    self.counts.deaths += 1;
+                    self.ended = Some(how);
+                }
                 self.take_up(ready);
                 Ok(())
             }
             (Err(_), Some(how)) => Err(Cause::Died(how)),
             (Err(why), None) => Err(why.map_or(Cause::NotReady, Cause::NotRunning)),
         }
+    }
+
+    /// What nobody has been told yet of ends between two cycles and of tracking. A process that has ended so is
+    /// replaced, if the next one is ready; if not, the cycle fails for it.
+    fn untold(&mut self) -> Option<Mishap> {
+        let ended = self.running.as_ref().is_some_and(|it| it.process.is_gone());
+        if ended && self.keeper.has_ready(self.attached) {
+            // Where that one has ended at this very moment, the cycle says so.
+            let _ = self.find_process();
+        }
+        if let Some(how) = self.ended.take() {
+            let detail = format!(
+                "{}: {how} between two cycles; no cycle lacks anything, but look at what it printed and mend it",
+                self.name
+            );
+            let fault = ProgramFault::new(ProgramFaultKind::Crash, detail);
+            return Some(Mishap {
+                fault,
+                counts: true,
+            });
+        }
+        let lost = self.committed.tracking_lost();
+        if std::mem::replace(&mut self.lost_told, lost) == lost {
+            return None;
+        }
+        let detail = format!(
+            "{}: it has not told of a change of its state, which is compared as a whole from now on; nothing but its library \
+             may say what has changed, so build it with the library of this release",
+            self.name
+        );
+        Some(Mishap {
+            fault: ProgramFault::new(ProgramFaultKind::WrongAnswer, detail),
+            counts: false,
+        })
     }
 
     /// Goes on with another process, which gets the committed state.

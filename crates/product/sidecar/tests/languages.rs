@@ -6,8 +6,8 @@ use std::process::Command as Tool;
 
 use bumpless_controller::Application;
 use bumpless_sidecar::{Cause, Command, Shape, Sidecar, StartCause};
-use common::languages::{ONE, compiled, scripted};
-use common::{context, fault, patient, run_when_ready, saved, started};
+use common::languages::{ONE, compiled, ran, scripted};
+use common::{context, fault, patient, python, run_when_ready, saved, started, workspace};
 
 const FAILING_C: &str = r#"
 #include <bumpless.h>
@@ -49,6 +49,69 @@ def start(state):
 
 bumpless.run(step, inputs=1, outputs=1, state=8, start=start)
 "#;
+
+/// `numpy` itself is not needed where nothing but what is asked of it is looked at.
+const LOOKING_PYTHON: &str = r#"
+import array
+import ctypes
+import sys
+import types
+
+numpy = types.ModuleType("numpy")
+numpy.uint8 = "B"
+numpy.frombuffer = lambda values, dtype: memoryview(values).cast("B").cast(dtype)
+numpy.zeros = lambda count, dtype="d": array.array(dtype, [0] * count)
+sys.modules["numpy"] = numpy
+
+import bumpless
+
+class State(ctypes.Structure):
+    _fields_ = [("cycles", ctypes.c_uint8)]
+
+def step(cycle, inputs, outputs, state):
+    given = [bumpless.numpy_view(it) for it in (inputs, outputs, state)]
+    given[2][0] += 1
+    if outputs:
+        given[1][0] = 10 * len(given[0]) + given[2][0]
+
+bumpless.run(step, inputs=INPUTS, outputs=OUTPUTS, state=State)
+"#;
+
+fn values_and_state_in_python_can_be_looked_at_also_where_there_are_none() {
+    for (inputs, outputs) in [(0, 1), (2, 1), (1, 0), (0, 0)] {
+        let place = tempfile::tempdir().expect("a folder");
+        let text = LOOKING_PYTHON
+            .replace("INPUTS", &inputs.to_string())
+            .replace("OUTPUTS", &outputs.to_string());
+        let shape = Shape {
+            inputs,
+            outputs,
+            ..ONE
+        };
+        let mut sidecar = started(&scripted(place.path(), &text), shape, patient());
+        let mut given = vec![0.0; outputs];
+        for cycle in 1..=3 {
+            let ran = sidecar.run_cycle(&context(cycle), &vec![0.5; inputs], &mut given);
+            assert_eq!(ran, Ok(()), "{inputs} inputs, {outputs} outputs");
+        }
+        assert_eq!(given, vec![10.0 * inputs as f64 + 3.0; outputs]);
+        assert_eq!(saved(&sidecar)[8..], [3]);
+    }
+}
+
+fn python_knows_the_call_of_each_processor_and_width() {
+    let code = format!(
+        "import sys; sys.path.insert(0, {:?}); import bumpless\n\
+         print(*(bumpless._futex_call(*it) for it in [('x86_64', 8), ('aarch64', 8), ('riscv64', 8), ('armv7l', 4), \
+         ('aarch64', 4), ('x86_64', 4), ('i686', 4), ('riscv32', 4), ('armv7l', 8)]))",
+        workspace("crates/product/program/python")
+            .display()
+            .to_string()
+    );
+    let output = ran(Tool::new(python()).args(["-ISBc", &code]));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "202 98 98 240 240 240 240 None None");
+}
 
 /// Runs well, is told to fail, and goes on from the state before.
 fn fails_in_its_words(command: &Command, order: f64, words: &str) {
@@ -204,5 +267,7 @@ tests_and_programs!(
     two_scripts_do_not_take_each_others_states,
     without_a_host_a_program_says_what_it_is,
     programs_see_the_same_time_and_outputs_in_each_language,
+    values_and_state_in_python_can_be_looked_at_also_where_there_are_none,
+    python_knows_the_call_of_each_processor_and_width,
     each_example_killed_in_mid_cycle_goes_on_as_if_nothing_had_been,
 );

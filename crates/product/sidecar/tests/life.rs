@@ -177,6 +177,19 @@ fn a_program_gets_the_priority_that_it_is_given() {
     assert_eq!((fields[37], fields[38]), ("3", "1"));
 }
 
+fn a_program_is_what_the_kernel_ends_first_where_memory_runs_out() {
+    let score = |id: u32| fs::read_to_string(format!("/proc/{id}/oom_score_adj"));
+    let host = score(std::process::id()).expect("it lives");
+    let (mut sidecar, mut outputs) = (started(&own("sum"), SUM, patient()), [0.0; 2]);
+    let id = sidecar.process_id().expect("a process");
+    assert_eq!(score(id).expect("it lives").trim(), "1000");
+    run_when_ready(&mut sidecar, 1, &[1.0, order::SPAWN], &mut outputs);
+    let helper = score(outputs[1] as u32).expect("it lives");
+    assert_eq!(helper.trim(), "1000", "so is what it starts");
+    let after = score(std::process::id()).expect("it lives");
+    assert_eq!(after, host, "the host is spared as before");
+}
+
 fn each_way_not_to_start_is_told_with_cause_and_remedy() {
     let place = tempfile::tempdir().expect("a folder");
     let text = place.path().join("program.txt");
@@ -318,6 +331,7 @@ tests_and_programs!(
     what_a_program_starts_ends_with_it,
     ctrl_c_reaches_the_host_first,
     a_program_gets_the_priority_that_it_is_given,
+    a_program_is_what_the_kernel_ends_first_where_memory_runs_out,
     each_way_not_to_start_is_told_with_cause_and_remedy,
     a_file_among_its_arguments_is_neither_blamed_nor_taken_for_the_program,
     a_program_that_is_killed_before_it_is_ready_is_told_so,

@@ -116,6 +116,7 @@ fn programs(host: ProgramHost, change: impl Fn(&mut Program)) -> [Config; 2] {
         file: "tank".into(),
         sha256: [1; 32],
         state_max: 64,
+        memory_max: None,
         execute_limit: Duration::from_millis(1),
         inputs: Vec::new(),
         outputs: Vec::new(),

@@ -5,9 +5,10 @@ use bumpless_base::{ChannelId, Duration, LinkSet};
 use super::addresses::Map;
 use super::draft::Draft;
 use super::timing::ms;
+use super::written_once::Writers;
 use super::{Known, groups, kinds, link, persist, security};
 use crate::file::{ApplicationEntry, File};
-use crate::model::{Commit, Timing};
+use crate::model::{ApplicationKind, Commit, Timing};
 use crate::reader::Reader;
 use crate::schema;
 use crate::security::{Security, StateSecurity};
@@ -21,6 +22,7 @@ pub(crate) fn check(
     (timing, packets): (Option<&Timing>, Option<&Security>),
 ) -> Vec<Draft> {
     let mut channels = std::collections::BTreeMap::new();
+    let mut writers = Writers::default();
     let mut drafts = Vec::new();
     for entry in &file.applications {
         let fields = &entry.fields;
@@ -49,8 +51,9 @@ pub(crate) fn check(
             fields,
             group.and_then(|i| groups.get(i)),
         );
-        let common = (timing, packets);
-        drafts.push(application(reader, entry, group, networks, common));
+        let kind = kinds::check(reader, entry, &mut writers);
+        let of_others = (group, networks, kind);
+        drafts.push(application(reader, entry, of_others, (timing, packets)));
     }
     drafts
 }
@@ -58,13 +61,11 @@ pub(crate) fn check(
 fn application(
     reader: &mut Reader,
     entry: &ApplicationEntry,
-    group: Option<usize>,
-    networks: Option<LinkSet>,
+    (group, networks, kind): (Option<usize>, Option<LinkSet>, Option<ApplicationKind>),
     (timing, packets): (Option<&Timing>, Option<&Security>),
 ) -> Draft {
     let fields = &entry.fields;
     let deadline = deadline(reader, fields);
-    let kind = kinds::check(reader, entry);
     let security = security::of_states(reader, entry.security.as_ref(), packets);
     let overhead = security.as_ref().map(StateSecurity::overhead);
     Draft {

@@ -16,7 +16,7 @@ use crate::schema::{self, DeviceKindWord};
 use DeviceKindWord::{Driver, Modbus, OpcUa};
 
 /// The unit of a Modbus device that is addressed by its IP address alone.
-const UNIT: u64 = 255;
+pub(super) const UNIT: u64 = 255;
 /// The field driver for OPC UA, and what it is told to be one.
 const OPC_UA: &str = "bumpless-opcua";
 const OPC_UA_ARGUMENTS: [&str; 1] = ["field"];

@@ -11,7 +11,7 @@ use crate::schema::{self, DeviceAt, DeviceKindWord, FieldSecurityWord};
 use crate::security::Security;
 
 /// The usual port of an OPC UA server. Other drivers' devices have none.
-pub(super) const OPC_UA: u16 = 4840;
+const OPC_UA: u16 = 4840;
 
 /// Where a device is, and what protects the connection to it.
 pub(crate) type Secured = (SocketAddr, Option<DeviceSecurity>);
@@ -73,6 +73,24 @@ fn of_device(
     let name = device.server_name.clone()?;
     named(reader, &device.place, word, name.as_deref());
     Some((word, secured(device.address?, word, name)))
+}
+
+/// Where the device of a program is, as far as that is known.
+pub(super) fn address(
+    device: &schema::Device,
+    field: Option<&schema::FieldIo>,
+) -> Option<SocketAddr> {
+    if device.kind? != DeviceKindWord::Modbus {
+        return Some(device.address?.or_port(OPC_UA));
+    }
+    let word = device.security?.or(field.and_then(|it| it.security))?;
+    Some(device.address?.with_port(word == FieldSecurityWord::Tls))
+}
+
+/// Where the server of a quadruple tank is, likewise.
+pub(super) fn tank_address(given: &schema::FieldIo) -> Option<SocketAddr> {
+    let secure = given.security? == FieldSecurityWord::Tls;
+    Some(given.address??.with_port(secure))
 }
 
 fn secured(address: DeviceAt, word: FieldSecurityWord, server_name: Option<String>) -> Secured {

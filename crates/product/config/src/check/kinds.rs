@@ -6,6 +6,7 @@ use super::field_drivers;
 use super::field_security;
 use super::programs;
 use super::timing::ms;
+use super::written_once::Writers;
 use crate::file::ApplicationEntry;
 use crate::model::{
     ApplicationKind, ENVELOPE_MAX, FieldDevices, FieldIo, Pid, QUADRUPLE_TANK_STATE_MAX,
@@ -20,7 +21,7 @@ use KindWord::{Plc, Process, Synthetic as Stand, Wasm};
 const PROGRAMS: &[KindWord] = &[Wasm, Process, Plc];
 
 /// Fields that only some kinds have, and which these are.
-const BELONGS: [(&str, &[KindWord]); 17] = [
+const BELONGS: [(&str, &[KindWord]); 18] = [
     ("gain", &[KindWord::QuadrupleTank]),
     ("integral_s", &[KindWord::QuadrupleTank]),
     ("derivative_s", &[KindWord::QuadrupleTank]),
@@ -33,6 +34,7 @@ const BELONGS: [(&str, &[KindWord]); 17] = [
     ("command", &[Process]),
     ("arguments", &[Process]),
     ("state_max", PROGRAMS),
+    ("memory_max", &[Process, Plc]),
     ("execute_limit_ms", PROGRAMS),
     ("on_program_fault", PROGRAMS),
     ("state", PROGRAMS),
@@ -59,7 +61,11 @@ const GAIN: [f64; 2] = [1.5, 1.35];
 const INTEGRAL_S: [f64; 2] = [30.0, 40.0];
 const CHANGED_SHARE: f64 = 0.1;
 
-pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<ApplicationKind> {
+pub(crate) fn check(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    writers: &mut Writers,
+) -> Option<ApplicationKind> {
     let place = &entry.fields.place;
     let kind = entry.fields.kind?;
     for (key, kinds) in BELONGS {
@@ -72,10 +78,13 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<App
         reader.wrong(place, key, wrong, right);
     }
     match kind {
-        KindWord::QuadrupleTank => quadruple_tank(reader, entry),
+        KindWord::QuadrupleTank => {
+            writers.add_tank(reader, entry);
+            quadruple_tank(reader, entry)
+        }
         Stand => synthetic(reader, entry),
         Wasm | Process | Plc => {
-            let program = programs::check(reader, entry)?;
+            let program = programs::check(reader, entry, writers)?;
             Some(ApplicationKind::Program(Box::new(program)))
         }
     }

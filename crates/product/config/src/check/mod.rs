@@ -22,6 +22,7 @@ mod security;
 mod tags;
 mod timing;
 mod weaknesses;
+mod written_once;
 
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@ use super::names::devices;
 use super::program_file;
 use super::tags;
 use super::timing::ms;
+use super::written_once::Writers;
 use crate::file::ApplicationEntry;
 use crate::model::{
     Area, Input, InputFrom, OnProgramFault, Output, OutputTo, Point, Program, ProgramHost,
@@ -21,7 +22,11 @@ const VALUES_MAX: usize = 4096;
 /// Most outputs in the block that carries the epoch (F-3).
 const BLOCK_OUTPUTS_MAX: usize = 57;
 
-pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Program> {
+pub(crate) fn check(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    writers: &mut Writers,
+) -> Option<Program> {
     let fields = &entry.fields;
     let host = match fields.kind? {
         KindWord::Wasm => ProgramHost::Wasm,
@@ -33,10 +38,11 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Pro
     };
     let file = file(reader, fields, &host);
     let state_max = required(reader, fields, "state_max", &fields.state_max);
+    let memory_max = memory_max(reader, fields);
     let execute_limit = execute_limit(reader, fields);
     names(reader, entry);
     let inputs = inputs(reader, entry);
-    let outputs = outputs(reader, entry);
+    let outputs = outputs(reader, entry, writers);
     let on_fault = on_fault(reader, entry);
     let state = fields.state?.unwrap_or_default();
     let (file, sha256) = file?;
@@ -45,6 +51,7 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Pro
         file,
         sha256,
         state_max: u32::try_from(*state_max?).ok()?,
+        memory_max: memory_max?,
         execute_limit: execute_limit?,
         inputs: inputs?,
         outputs: outputs?,
@@ -85,6 +92,21 @@ fn file(
             None
         }
     }
+}
+
+/// The outer `None`: it is wrong.
+fn memory_max(reader: &mut Reader, fields: &schema::Application) -> Option<Option<u64>> {
+    let Some(most) = fields.memory_max? else {
+        return Some(None);
+    };
+    if let Some(Some(state)) = fields.state_max
+        && most <= state
+    {
+        let wrong = format!("{most} bytes leave no room for a state of {state}");
+        let right = "give what the whole process may take, its state included, or leave it out";
+        reader.wrong(&fields.place, "memory_max", wrong, right);
+    }
+    Some(Some(most))
 }
 
 fn execute_limit(reader: &mut Reader, fields: &schema::Application) -> Option<Duration> {
@@ -247,7 +269,11 @@ impl Form<'_> {
     }
 }
 
-fn outputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Output>> {
+fn outputs(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    writers: &mut Writers,
+) -> Option<Vec<Output>> {
     let devices = devices(&mut Reader::new("", ""), entry);
     let mut all = Vec::new();
     for given in &entry.outputs {
@@ -257,8 +283,7 @@ fn outputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Output>>
         all.push(output(reader, entry, given, device));
     }
     blocks(reader, entry, &all);
-    written_twice(reader, entry, &all);
-    tags::written_twice(reader, entry, &all);
+    writers.add(reader, entry, &all);
     all.into_iter().collect()
 }
 
@@ -356,27 +381,6 @@ fn blocks(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Outpu
             let wrong = "its outputs carry no epoch";
             let right = "remove it, or give its outputs area = \"block\"";
             reader.wrong(&device.place, key, wrong, right);
-        }
-    }
-}
-
-/// No register is written by two outputs.
-fn written_twice(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Output>]) {
-    let mut taken: BTreeMap<(usize, Area, u32), &str> = BTreeMap::new();
-    for (output, given) in outputs.iter().zip(&entry.outputs) {
-        let point = output.as_ref().and_then(|it| Some((it, it.registers()?)));
-        let Some((output, point)) = point else {
-            continue;
-        };
-        let first = u32::from(point.register);
-        for register in first..first + u32::from(point.value.registers()) {
-            let place = (output.device, point.area, register);
-            if let Some(other) = taken.insert(place, &output.name) {
-                let wrong = format!("{register} is written by output {other:?} already");
-                let right = "give each output registers of its own";
-                reader.wrong(&given.place, "register", wrong, right);
-                break;
-            }
         }
     }
 }

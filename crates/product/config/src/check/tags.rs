@@ -1,12 +1,8 @@
 //! Inputs and outputs of devices that a field driver speaks to.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-
-use super::field_security::OPC_UA;
 use super::node_id;
 use crate::file::ApplicationEntry;
-use crate::model::{InputFrom, Output, OutputTo, Tag, ValueType};
+use crate::model::{InputFrom, OutputTo, Tag, ValueType};
 use crate::reader::{Place, Reader};
 use crate::schema::{self, DeviceKindWord, InputAreaWord};
 
@@ -202,34 +198,4 @@ pub(super) fn output(
         scale,
         offset: given.offset?,
     }))
-}
-
-/// No value is written by two outputs: of a device of its own driver, or of an OPC UA server, whatever its devices are
-/// called. Behind one address of another driver there may be many devices.
-pub(super) fn written_twice(
-    reader: &mut Reader,
-    entry: &ApplicationEntry,
-    outputs: &[Option<Output>],
-) {
-    let mut taken: BTreeMap<(SocketAddr, Option<usize>, String), &str> = BTreeMap::new();
-    for (output, given) in outputs.iter().zip(&entry.outputs) {
-        let Some(output) = output else { continue };
-        let OutputTo::Driver(tag) = &output.to else {
-            continue;
-        };
-        let device = entry.devices.get(output.device);
-        let Some(address) = device.and_then(|it| it.address) else {
-            continue;
-        };
-        let (own, name) = match speaks_opc_ua(entry, Some(output.device)) {
-            true => (None, node_id::plain(&tag.name)),
-            false => (Some(output.device), tag.name.clone()),
-        };
-        let place = (address.or_port(OPC_UA), own, name);
-        if let Some(other) = taken.insert(place, &output.name) {
-            let wrong = format!("{:?} is written by output {other:?} already", tag.name);
-            let right = "give each output a value of its own";
-            reader.wrong(&given.place, "point", wrong, right);
-        }
-    }
 }

@@ -224,6 +224,12 @@ section! {
         /// state has.
         /// Hazard: too few, and the program is refused or fails.
         state_max: u64 = "state_max", "bytes", Bytes { max: (u32::MAX / 2) as u64 }, computed("must be given for wasm, process and plc");
+        /// process, plc: most bytes of address space that its process may have: its code, what it takes, and the memory that it
+        /// shares with the node. What it wants beyond that it does not get, which ends most programs: a failed cycle.
+        /// Cost: none.
+        /// Hazard: too few, and the program does not start or fails; left out, a program that takes ever more drives others,
+        /// in the end perhaps the other programs of users, out of the computer's memory before the kernel ends one.
+        memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 46 }, computed("none: as much as the system gives");
         /// wasm, process, plc: how long an execution may take; then it is stopped and counts as failed. At most the
         /// period.
         /// Cost: none.

@@ -26,6 +26,20 @@ struct Inside {
     connections: AtomicUsize,
     /// Refuses writes of an older epoch, as F-5 says.
     checks: AtomicBool,
+    /// Refuses all that is asked of these areas.
+    refused: Mutex<BTreeMap<Area, ExceptionCode>>,
+}
+
+/// The area of which something is asked.
+fn area(request: &Request<'static>) -> Area {
+    match request {
+        Request::ReadCoils(..) | Request::WriteSingleCoil(..) | Request::WriteMultipleCoils(..) => {
+            Area::Coil
+        }
+        Request::ReadDiscreteInputs(..) => Area::DiscreteInput,
+        Request::ReadInputRegisters(..) => Area::InputRegister,
+        _ => Area::HoldingRegister,
+    }
 }
 
 impl Inside {
@@ -43,6 +57,9 @@ impl Inside {
     }
 
     fn answer(&self, request: &Request<'static>) -> Result<Response, ExceptionCode> {
+        if let Some(exception) = self.refused.lock().unwrap().get(&area(request)) {
+            return Err(*exception);
+        }
         let bits = |area, first, count| {
             let registers = self.get(area, first, count);
             registers
@@ -293,6 +310,67 @@ fn outputs_are_written_where_they_belong_and_neighbours_in_one_request() {
             .any(|words| words == "WriteSingleRegister(60, 7)"),
         "{asked:?}"
     );
+}
+
+#[test]
+fn a_request_that_is_refused_keeps_no_other_output_from_being_written() {
+    let (address, inside) = device();
+    let outputs = [
+        output(0, Area::Coil, 0, ValueType::Bool),
+        output(0, Area::HoldingRegister, 10, ValueType::U16),
+        output(0, Area::HoldingRegister, 20, ValueType::U16),
+    ];
+    let mut field = field(&[settings("plc", address)], &[], &outputs);
+    read_at_last(&mut field, 0);
+    let refuse = |exception| inside.refused.lock().unwrap().insert(Area::Coil, exception);
+    let written = || [10, 20].map(|at| inside.get(Area::HoldingRegister, at, 1)[0]);
+    refuse(ExceptionCode::IllegalDataAddress);
+    for value in 1..=3_u16 {
+        let outputs = [1.0, f64::from(value), f64::from(value)];
+        let refused = field.write(&outputs, STAMP, later()).unwrap_err();
+        assert_eq!(refused.kind, FieldErrorKind::Exception(2), "it is told");
+        assert_eq!(written(), [value, value]);
+    }
+    assert_eq!(inside.connections.load(Ordering::SeqCst), 1);
+    // A gateway that does not reach the device would say so of each, perhaps after a while.
+    refuse(ExceptionCode::GatewayTargetDevice);
+    inside.asked();
+    let unreached = field.write(&[1.0, 4.0, 4.0], STAMP, later()).unwrap_err();
+    assert_eq!(unreached.kind, FieldErrorKind::Exception(11));
+    assert_eq!((written(), inside.asked().len()), ([3, 3], 1));
+}
+
+#[test]
+fn a_device_whose_reads_are_refused_is_silent_although_it_takes_its_outputs() {
+    let (address, inside) = device();
+    let optional = FieldDevice {
+        required: false,
+        ..settings("plc", address)
+    };
+    let inputs = [input(0, Area::InputRegister, 0, ValueType::U16), answers(0)];
+    let outputs = [output(0, Area::Coil, 0, ValueType::Bool)];
+    let mut field = field(&[optional], &inputs, &outputs);
+    let mut values = [0.0; 2];
+    while values[1] == 0.0 {
+        field.read(&mut values, later()).unwrap();
+    }
+    let exception = ExceptionCode::IllegalDataAddress;
+    inside
+        .refused
+        .lock()
+        .unwrap()
+        .insert(Area::InputRegister, exception);
+    for _ in 0..3 {
+        field.read(&mut values, later()).unwrap();
+        assert_eq!((values[1], field.silent()), (0.0, 1));
+        field.write(&[1.0], STAMP, later()).unwrap();
+        assert_eq!(field.silent(), 1, "what was not read is not made good");
+    }
+    assert_eq!(inside.get(Area::Coil, 0, 1), [1]);
+    inside.refused.lock().unwrap().clear();
+    field.read(&mut values, later()).unwrap();
+    field.write(&[1.0], STAMP, later()).unwrap();
+    assert_eq!((values[1], field.silent()), (1.0, 0));
 }
 
 #[test]

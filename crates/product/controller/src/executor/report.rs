@@ -106,7 +106,7 @@ pub struct RetainedReport {
     pub applied: Applied,
 }
 
-/// An execution that failed.
+/// An execution that failed, or before which something was wrong with the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedExecution {
     /// The number that the cycle would have had.
@@ -120,7 +120,7 @@ pub struct FailedExecution {
 /// What follows a failed execution (F-29, F-38).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// The program executes again in the next cycle.
+    /// The program executes again in the next cycle; where no execution had failed, in this one.
     TriedAtOnce,
     /// It is stopped on this node, and tried again after this time.
     TriedAfter(Duration),
@@ -172,7 +172,8 @@ pub struct CycleReport {
     pub silent_devices: u64,
     /// The process of a field driver failed; why.
     pub driver_failure: Option<Arc<str>>,
-    /// An execution failed in this cycle, or is not tried again as was said of it.
+    /// An execution failed in this cycle, something was wrong with the program before it, or it is not tried again as was
+    /// said of it.
     pub program_fault: Option<FailedExecution>,
     /// What came of it.
     pub outcome: Outcome,

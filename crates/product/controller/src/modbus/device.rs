@@ -40,7 +40,10 @@ pub(crate) struct Device<T> {
     /// Inputs that tell whether it answers, by position.
     answers: Vec<usize>,
     told: Told,
+    /// Why the last call failed.
     failure: Option<FieldErrorKind>,
+    /// Why the last reading failed, which no later write makes good.
+    unread: Option<FieldErrorKind>,
 }
 
 impl<T: TimeSource> Device<T> {
@@ -100,6 +103,7 @@ impl<T: TimeSource> Device<T> {
             answers: inputs.iter().enumerate().filter_map(asks).collect(),
             told: Told::default(),
             failure: None,
+            unread: None,
         }
     }
 
@@ -116,6 +120,11 @@ impl<T: TimeSource> Device<T> {
         self.failure
     }
 
+    /// Whether it does not answer, or refuses what is read of it.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.failure.is_some() || self.unread.is_some()
+    }
+
     /// What it told last of the writes that it has accepted.
     pub(crate) const fn told(&self) -> Told {
         self.told
@@ -123,28 +132,28 @@ impl<T: TimeSource> Device<T> {
 
     /// Asks for what is due the `number`th time, and for what is owed.
     pub(crate) async fn read(&mut self, number: u64, until: Instant) {
-        self.failure = None;
+        self.failure = self.read_due(number, until).await.err();
+        if self.failure.is_some() {
+            // What it says when it is back is to be of one time.
+            self.reads.iter_mut().for_each(|read| read.is_fresh = false);
+        }
+        // A device of which nothing is read has only been connected to.
+        self.unread = self.failure.filter(|_| !self.reads.is_empty());
+    }
+
+    async fn read_due(&mut self, number: u64, until: Instant) -> Result<(), FieldErrorKind> {
         if self.reads.is_empty() {
-            self.failure = self.connection.connect(until).await.err();
-            return;
+            return self.connection.connect(until).await;
         }
         for read in &mut self.reads {
             let due = number.is_multiple_of(read.run.poll.into());
             if read.is_fresh && !due {
                 continue;
             }
-            match self.connection.exchange(read.run.read(), until).await {
-                Ok(answer) => (read.answer, read.is_fresh) = (Some(answer), true),
-                Err(kind) => {
-                    self.failure = Some(kind);
-                    break;
-                }
-            }
+            let answer = self.connection.exchange(read.run.read(), until).await?;
+            (read.answer, read.is_fresh) = (Some(answer), true);
         }
-        if self.failure.is_some() {
-            // What it says when it is back is to be of one time.
-            self.reads.iter_mut().for_each(|read| read.is_fresh = false);
-        }
+        Ok(())
     }
 
     /// Takes over what was answered: into `inputs`, by position.
@@ -159,6 +168,7 @@ impl<T: TimeSource> Device<T> {
         }
         if !fits {
             self.failure = Some(self.connection.distrust());
+            self.unread = self.failure;
             self.reads.iter_mut().for_each(|read| read.is_fresh = false);
         }
         for &input in &self.answers {
@@ -172,22 +182,28 @@ impl<T: TimeSource> Device<T> {
             // Whether a device answers that is only read, reading has shown.
             return;
         }
-        self.failure = None;
-        if !self.block.is_empty() {
-            self.failure = self.write_block(outputs, stamp, until).await.err();
-            return;
-        }
+        self.failure = match self.block.is_empty() {
+            false => self.write_block(outputs, stamp, until).await.err(),
+            true => self.write_runs(outputs, until).await,
+        };
+    }
+
+    /// Writes what is in no block, and says what failed first. What is refused keeps nothing else from being written.
+    async fn write_runs(&mut self, outputs: &[f64], until: Instant) -> Option<FieldErrorKind> {
+        let mut failure = None;
         for at in 0..self.writes.len() {
             let request = self.writes[at].write(outputs);
-            match self.connection.exchange(request, until).await {
-                Ok(answer) if self.writes[at].is_written(&answer) => {}
-                Ok(_) => self.failure = Some(self.connection.distrust()),
-                Err(kind) => self.failure = Some(kind),
-            }
-            if self.failure.is_some() {
-                return;
+            let failed = match self.connection.exchange(request, until).await {
+                Ok(answer) if self.writes[at].is_written(&answer) => continue,
+                Ok(_) => self.connection.distrust(),
+                Err(kind) => kind,
+            };
+            failure = failure.or(Some(failed));
+            if !is_of_one_request(failed) {
+                break;
             }
         }
+        failure
     }
 
     async fn write_block(
@@ -239,7 +255,7 @@ impl<T: TimeSource> Device<T> {
 
     /// Keeps the connection up, and learns of the accepted epoch where it is told.
     pub(crate) async fn keep_warm(&mut self, until: Instant) {
-        self.failure = None;
+        (self.failure, self.unread) = (None, None);
         let tells = |read: &&Read| read.run.tells_of_writes();
         let read = self.reads.iter().find(tells).or(self.reads.first());
         let Some(read) = read else {
@@ -257,4 +273,10 @@ impl<T: TimeSource> Device<T> {
         // What was read as primary long ago is not what a new primary may begin with.
         self.reads.iter_mut().for_each(|read| read.is_fresh = false);
     }
+}
+
+/// Whether the device has refused this request, and can take the next one. A gateway that does not reach the device
+/// (exceptions 10 and 11) would say so of each.
+const fn is_of_one_request(failed: FieldErrorKind) -> bool {
+    matches!(failed, FieldErrorKind::Exception(code) if code != 10 && code != 11)
 }

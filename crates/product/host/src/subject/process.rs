@@ -190,6 +190,10 @@ impl Application for Patient {
         inputs: &[f64],
         outputs: &mut [f64],
     ) -> Result<(), ProgramFault> {
+        // It goes on all the same, which is no good sign.
+        if let Some(mishap) = self.0.mishap() {
+            return Err(mishap.fault);
+        }
         let began = Instant::now();
         loop {
             match self.0.run_cycle(context, inputs, outputs) {

@@ -56,7 +56,7 @@ impl ApplicationThread {
         (application, own): (Box<dyn Application>, &FieldIdentity),
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let mut opened = Opened::default();
+        let mut opened = Opened::first(&settings.name);
         let field = open_field(settings, own, &mut opened)?;
         own.drivers().used(opened);
         let executor = executor_settings(settings, self.node);

@@ -21,6 +21,7 @@ pub(crate) fn versions(host: ProgramHost) -> (config::Application, config::Appli
             file: PathBuf::from(format!("version-{number}")),
             sha256: [number; 32],
             state_max: 4096,
+            memory_max: None,
             execute_limit: Duration::from_millis(5),
             inputs: Vec::new(),
             outputs: Vec::new(),

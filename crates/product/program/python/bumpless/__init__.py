@@ -33,7 +33,19 @@ _EXECUTE, _END, _CONVERT = 2, 3, 4
 _DONE, _FAILED, _OTHER_VERSION, _MISFIT = 0, 1, 2, 3
 _CANNOT_BEGIN = 64
 
-_FUTEX_CALL = {"x86_64": 202, "aarch64": 98, "riscv64": 98}.get(os.uname().machine)
+_FUTEX_CALLS = {
+    8: {"x86_64": 202, "aarch64": 98, "riscv64": 98},
+    # A process of 32 bits has the calls of its own processor, whatever the kernel has.
+    4: dict.fromkeys(("armv6l", "armv7l", "armv8l", "aarch64", "i386", "i486", "i586", "i686", "x86_64"), 240),
+}
+
+
+def _futex_call(machine, pointer):
+    """The number of the call on this processor for pointers of so many bytes, if it is known."""
+    return _FUTEX_CALLS.get(pointer, {}).get(machine)
+
+
+_FUTEX_CALL = _futex_call(os.uname().machine, ctypes.sizeof(ctypes.c_void_p))
 _FUTEX_WAIT, _FUTEX_WAKE_OP = 0, 5
 _ADD_ONE = 1 << 28 | 1 << 12  # FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0)
 _ALL = 2**31 - 1
@@ -195,9 +207,13 @@ def numpy_view(values):
     """A numpy array over inputs, outputs or a state, without copying."""
     import numpy
 
-    if isinstance(values, memoryview):
-        return numpy.frombuffer(values, dtype=values.format)
-    return numpy.frombuffer(values, dtype=numpy.uint8)
+    if isinstance(values, tuple):
+        # There are none, and Python has no view of no numbers.
+        return numpy.zeros(0)
+    kind = values.format if isinstance(values, memoryview) else numpy.uint8
+    if not memoryview(values).nbytes:
+        return numpy.zeros(0, dtype=kind)
+    return numpy.frombuffer(values, dtype=kind)
 
 
 def run(step, *, inputs, outputs, state, start=None, convert=None, state_version=0, period_ns=0):

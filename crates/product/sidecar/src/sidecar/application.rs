@@ -3,7 +3,7 @@
 use bumpless_base::pieces::overlay;
 use bumpless_base::{Pieces, Revision};
 use bumpless_controller::retain::Table;
-use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault};
+use bumpless_controller::{Application, CycleContext, LoadError, Mishap, ProgramFault};
 
 use super::{HEAD, Sidecar};
 
@@ -52,6 +52,10 @@ impl Application for Sidecar {
         }
         self.commit();
         Ok(())
+    }
+
+    fn mishap(&mut self) -> Option<Mishap> {
+        self.untold()
     }
 
     fn keeps_state(&self) -> bool {

@@ -12,7 +12,9 @@ use crate::executor::{
     Permit, ProgramStanding, Replication, Then,
 };
 use crate::state::Progress;
-use crate::{FieldError, FieldErrorKind, FieldSample, LoadError, ProgramFault, ProgramFaultKind};
+use crate::{
+    FieldError, FieldErrorKind, FieldSample, LoadError, Mishap, ProgramFault, ProgramFaultKind,
+};
 
 /// How long a program may take to start again.
 const RESTART_MAX: Duration = Duration::from_secs(1);
@@ -30,6 +32,13 @@ where
         stale: Option<FieldError>,
         now: Instant,
     ) {
+        if let Some(mishap) = self.application.mishap() {
+            let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
+            if mishap.counts && self.record.is_second(cycle) {
+                return self.program_failed(permit, mishap.fault, now);
+            }
+            self.had_mishap(cycle, mishap, now);
+        }
         match self.execute(permit.epoch, now) {
             Ok(()) => self.phase = Phase::Executed(permit, stale),
             Err(fault) => self.program_failed(permit, fault, now),
@@ -40,6 +49,20 @@ where
     pub(super) fn answer_fault(&self) -> Option<ProgramFault> {
         self.committed.as_ref()?;
         ProgramFault::of_outputs(&self.outputs)
+    }
+
+    /// Something was wrong with the program before `cycle`, which is executed all the same.
+    fn had_mishap(&mut self, cycle: u64, mishap: Mishap, now: Instant) {
+        self.counters.count(Counter::ProgramFaults);
+        if mishap.counts {
+            // The first one, so it stops nothing.
+            self.record.failed(cycle, mishap.fault.kind, now);
+        }
+        self.report.program_fault = Some(FailedExecution {
+            cycle,
+            fault: mishap.fault,
+            then: Then::TriedAtOnce,
+        });
     }
 
     fn program_failed(&mut self, permit: Permit, fault: ProgramFault, now: Instant) {

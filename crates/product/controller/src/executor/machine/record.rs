@@ -73,12 +73,17 @@ impl ProgramRecord {
         if !counts(self.stopped, cycle) {
             self.anew = Anew::No;
         }
-        let again = !counts(self.failed, cycle);
+        let again = !self.is_second(cycle);
         (self.failed, self.failed_at) = (Some(cycle), now);
         match again {
             true => Reaction::Again,
             false => self.stop(cycle, for_good, now),
         }
+    }
+
+    /// Whether a failure in `cycle` would be one too many.
+    pub fn is_second(&self, cycle: u64) -> bool {
+        counts(self.failed, cycle)
     }
 
     /// It is stopped in `cycle`, or goes on being stopped after it was tried.

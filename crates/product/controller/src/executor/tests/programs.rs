@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::world::{World, accumulator, at, fault, published, settings, written};
 use crate::executor::*;
-use crate::{ProgramFault, ProgramFaultKind};
+use crate::{Mishap, ProgramFault, ProgramFaultKind};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
 /// A world whose program fails in its third cycle until somebody mends it.
@@ -343,4 +343,59 @@ fn a_successor_that_fails_as_well_keeps_what_it_has_received() {
     let kept = published(2, 41, 41.0);
     assert!(state.published.iter().all(|(_, state)| *state == kept));
     assert!(state.published.len() >= 2);
+}
+
+/// The program's process has ended before the cycle at each of these times, and another one has taken its place.
+fn ending_before(cycles: &[u64], counts: bool) -> World {
+    let world = World::new();
+    for &when in cycles {
+        world.schedule(at(when - 5), move |state| {
+            let fault = ProgramFault::new(ProgramFaultKind::Crash, "exit status 3");
+            state.mishap = Some(Mishap { fault, counts });
+        });
+    }
+    world
+}
+
+#[test]
+fn an_end_between_two_cycles_is_told_and_costs_none() {
+    let world = ending_before(&[20], true);
+    let reports = world.run(settings(), at(40));
+    assert!(reports.iter().all(|it| it.outcome == Outcome::Written));
+    let failed = reports[2].program_fault.as_ref().unwrap();
+    assert_eq!((failed.cycle, failed.then), (3, Then::TriedAtOnce));
+    assert_eq!(failed.fault.kind, ProgramFaultKind::Crash);
+    let told = reports.iter().filter(|it| it.program_fault.is_some());
+    assert_eq!(told.count(), 1);
+}
+
+#[test]
+fn a_program_that_ends_between_cycles_again_is_stopped_with_its_last_whole_state() {
+    let world = ending_before(&[20, 30], true);
+    let mut last = Counters::default();
+    let mut reports = Vec::new();
+    let mut executor = world.executor(settings(), |report, counters| {
+        last = counters.clone();
+        reports.push(report.clone());
+    });
+    world.run_until(at(60), &mut executor);
+    drop(executor);
+    assert_eq!(last.get(Counter::ProgramFaults), 2);
+    let failed = reports[3].program_fault.as_ref().unwrap();
+    assert_eq!((failed.cycle, failed.then), (4, Then::Stopped));
+    let state = world.lock();
+    assert_eq!(state.executed, [at(0), at(10), at(20)]);
+    assert_eq!(state.writes.len(), 3, "its outputs hold");
+    assert_eq!(state.standings, [ProgramStanding::StoppedSeeksRelief]);
+    let (_, newest) = state.published.last().unwrap();
+    assert_eq!(*newest, published(1, 3, 3.0));
+}
+
+#[test]
+fn what_counts_as_no_failure_is_told_and_stops_nothing() {
+    let world = ending_before(&[20, 30], false);
+    let reports = world.run(settings(), at(60));
+    assert!(reports.iter().all(|it| it.outcome == Outcome::Written));
+    let told = reports.iter().filter(|it| it.program_fault.is_some());
+    assert_eq!(told.count(), 2);
 }

@@ -6,7 +6,7 @@ use crate::state::Progress;
 use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
 use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp};
-use crate::{ProgramFault, ProgramFaultKind};
+use crate::{Mishap, ProgramFault, ProgramFaultKind};
 use bumpless_base::pieces::overlay;
 use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId, Pieces, Revision};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -84,6 +84,8 @@ pub struct State {
     /// The program fails in these cycles, when it has done its work, and how.
     pub failing: Vec<u64>,
     pub failing_how: ProgramFaultKind,
+    /// What is wrong with the program before its next execution.
+    pub mishap: Option<Mishap>,
     /// It cannot be started again, or has not started again yet.
     pub dead: bool,
     pub starting: bool,
@@ -167,6 +169,7 @@ impl World {
             oversleep: Duration::ZERO,
             failing: Vec::new(),
             failing_how: ProgramFaultKind::Trap,
+            mishap: None,
             dead: false,
             starting: false,
             standings: Vec::new(),
@@ -460,6 +463,9 @@ impl Application for Accumulator {
                 Ok(())
             }
         }
+    }
+    fn mishap(&mut self) -> Option<Mishap> {
+        self.world.lock().mishap.take()
     }
     fn keeps_state(&self) -> bool {
         self.kept.is_some()
