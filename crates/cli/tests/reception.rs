@@ -29,11 +29,13 @@ use support::{let_run, wait_until};
 
 bumpless_testing::tests!(
     a_pair_goes_on_while_everything_floods_it_and_its_own_packets_all_pass,
+    a_pair_stays_joined_although_no_question_for_an_address_is_answered,
     with_the_guard_a_seventh_of_a_flood_at_most_comes_as_far_as_the_nodes,
     sessions_and_a_change_of_the_applications_pass_the_guard,
     a_node_without_the_rights_runs_on_and_says_what_it_lacks,
     without_the_rights_a_sixteenth_of_a_flood_at_most_comes_as_far_as_the_nodes,
     a_guard_that_is_switched_off_is_a_weakness,
+    a_node_that_starts_before_its_address_is_there_is_guarded_once_it_is,
     interfaces_are_placed_as_asked_and_as_before_once_a_node_is_killed,
     check_tells_of_this_computers_interfaces_and_advises,
     a_program_registers_with_a_nodes_guard_until_it_ends,
@@ -218,6 +220,46 @@ fn a_pair_goes_on_while_everything_floods_it_and_its_own_packets_all_pass() {
         assert!(is_guarded(site.hosts()));
         site.kill("left");
         wait_until("nothing left of it", || !is_guarded(site.hosts()));
+    });
+}
+
+/// V-103: as in a storm of ARP, of which each node's interfaces let a few through. Neighbours are asked for after 0.2 s here, not 30.
+fn a_pair_stays_joined_although_no_question_for_an_address_is_answered() {
+    fn set(hosts: &Hosts, name: &str, value: &str) {
+        for host in ["left", "right"] {
+            hosts.at(host, || {
+                for interface in ["na", "nb"] {
+                    let path = format!("/proc/sys/net/ipv4/{}", name.replace("IF", interface));
+                    std::fs::write(path, value).unwrap();
+                }
+            });
+        }
+    }
+    with_hosts(|hosts| {
+        set(&hosts, "neigh/IF/base_reachable_time_ms", "200");
+        set(&hosts, "neigh/IF/delay_first_probe_time", "2");
+        set(&hosts, "neigh/IF/retrans_time_ms", "100");
+        let site = pair(hosts, "auto");
+        let (.., epoch) = site.await_redundant("tank");
+        set(site.hosts(), "conf/IF/arp_ignore", "8");
+        // Twice what it takes the kernel to give up.
+        let_run(6_000);
+        assert_eq!(site.await_redundant("tank").2, epoch, "the role moved");
+        for (host, partner) in [("left", 2), ("right", 1)] {
+            let output = site
+                .hosts()
+                .at(host, || Command::new("ip").args(["neigh", "show"]).output());
+            let known = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+            for network in [1, 2] {
+                let address = format!("10.77.{network}.{partner} ");
+                let of_partner = known.lines().find(|line| line.starts_with(&address));
+                let of_partner = of_partner.unwrap_or_else(|| panic!("{address} in {known}"));
+                assert!(
+                    of_partner.contains("lladdr") && !of_partner.contains("FAILED"),
+                    "{known}"
+                );
+            }
+        }
     });
 }
 
@@ -421,5 +463,44 @@ fn a_guard_that_is_switched_off_is_a_weakness() {
         let status = site.status("left").unwrap();
         let weaknesses = status["weaknesses"].to_string();
         assert!(weaknesses.contains("as [reception] says"), "{status}");
+    });
+}
+
+/// V-105: one of its networks is on the loopback interface, or it would not start at all.
+fn a_node_that_starts_before_its_address_is_there_is_guarded_once_it_is() {
+    fn address(hosts: &Hosts, order: &str, network: u8, interface: &str) {
+        let address = std::net::Ipv4Addr::from([10, 77, network, 1]);
+        let address = format!("{address}/24");
+        hosts.at("left", || {
+            let arguments = ["address", order, &address, "dev", interface];
+            let done = Command::new("ip").args(arguments).status();
+            assert!(done.is_ok_and(|it| it.success()), "{arguments:?}");
+        });
+    }
+    with_hosts(|hosts| {
+        address(&hosts, "del", 1, "na");
+        address(&hosts, "add", 1, "lo");
+        address(&hosts, "del", 2, "nb");
+        let mut plan = pair_on_hosts().tank(50, "");
+        plan.transfer = "[reception]\ninterrupt_cpus = \"0\"\n".into();
+        let mut site = Site::new(plan).on(hosts);
+        site.start("left");
+        let is_awaited = |status: &Value| {
+            let weaknesses = status["weaknesses"].to_string();
+            weaknesses.contains("guarded within a second once")
+        };
+        let status = site.await_status("a weakness", "left", is_awaited);
+        let weaknesses = status["weaknesses"].to_string();
+        assert!(
+            weaknesses.contains("interrupts and threads stay where they are"),
+            "{status}"
+        );
+        assert_eq!(status["reception"]["interfaces"], serde_json::json!([]));
+        address(site.hosts(), "add", 2, "nb");
+        let status = site.await_status("guarded", "left", |status| {
+            let it = &status["reception"]["interfaces"][0];
+            it["name"] == "nb" && it["mode"] == "native"
+        });
+        assert!(!is_awaited(&status), "{status}");
     });
 }

@@ -60,10 +60,11 @@ fn setup(input: &mut Input<'_>) -> Setup {
     let flow = |input: &mut Input<'_>| {
         let (transport, port) = (input.one_of(&transport), input.u16() % 4);
         let from = [10, 0, 0, input.u8() % 4].into();
-        let pattern = match input.below(4) {
+        let pattern = match input.below(5) {
             0 => Match::Port(transport, port),
             1 => Match::PortFrom(transport, port, from),
             2 => Match::EchoReplies(from),
+            3 => Match::Resolution(from),
             _ => Match::Answers(transport, from, port),
         };
         Flow {
@@ -156,7 +157,11 @@ fn check_cut(frame: &[u8], at: usize) {
     let begun = classify(&frame[..at.min(frame.len())], frame.len());
     let less = match begun {
         Purpose::Unknown => true,
-        Purpose::Icmp => matches!(whole, Purpose::Resolution | Purpose::EchoReply { .. }),
+        Purpose::Icmp => matches!(
+            whole,
+            Purpose::Resolution { .. } | Purpose::EchoReply { .. }
+        ),
+        Purpose::Resolution { remote: None } => matches!(whole, Purpose::Resolution { .. }),
         _ => false,
     };
     assert!(

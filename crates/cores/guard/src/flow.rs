@@ -52,6 +52,25 @@ pub enum Match {
     Port(Transport, u16),
     /// What this address answers to echo requests.
     EchoReplies(IpAddr),
+    /// What this address asks and answers to find link-layer addresses.
+    Resolution(IpAddr),
+}
+
+impl Match {
+    /// The same with an IPv4 address in IPv6's notation as the IPv4 address that it is: two that are equal so claim the same packets.
+    pub fn canonical(self) -> Self {
+        match self {
+            Self::PortFrom(transport, port, from) => {
+                Self::PortFrom(transport, port, from.to_canonical())
+            }
+            Self::Answers(transport, from, port) => {
+                Self::Answers(transport, from.to_canonical(), port)
+            }
+            Self::Port(..) => self,
+            Self::EchoReplies(from) => Self::EchoReplies(from.to_canonical()),
+            Self::Resolution(from) => Self::Resolution(from.to_canonical()),
+        }
+    }
 }
 
 /// At most so many frames in a period.

@@ -31,7 +31,11 @@ pub enum Transport {
 pub enum Purpose {
     /// Finding link-layer addresses: ARP, and IPv6's neighbour discovery, without which nobody reaches this node. The
     /// latter is ICMPv6 of the types 133 to 137 with the hop limit 255, which no router lets through (RFC 4861).
-    Resolution,
+    Resolution {
+        /// Who asks or answers: the sender of ARP for IPv4 over Ethernet (RFC 826), the packet's source of neighbour discovery. `None`: ARP
+        /// of another kind, or cut.
+        remote: Option<IpAddr>,
+    },
     /// What answers an echo request (ICMP type 0, RFC 792; ICMPv6 type 129, RFC 4443).
     EchoReply {
         /// The sender's address.
@@ -94,12 +98,25 @@ impl Frame<'_> {
             match self.word(at - 2)? {
                 0x0800 => return self.ipv4(at),
                 0x86dd => return self.ipv6(at),
-                0x0806 => return Some(Purpose::Resolution),
+                0x0806 => return Some(self.arp(at)),
                 0x8100 | 0x88a8 | 0x9100 => at += TAG,
                 _ => return None,
             }
         }
         None
+    }
+
+    #[cold]
+    fn arp(&self, at: usize) -> Purpose {
+        /// Ethernet, IPv4, and the lengths of their addresses.
+        const OF_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
+        /// Behind these, what is wanted, and the sender's Ethernet address.
+        const SENDER: usize = 14;
+        let of_ipv4 = self.array(at) == Some(OF_IPV4);
+        let sender = self.array::<4>(at + SENDER).filter(|_| of_ipv4);
+        Purpose::Resolution {
+            remote: sender.map(IpAddr::from),
+        }
     }
 
     fn ipv4(&self, at: usize) -> Option<Purpose> {
@@ -178,7 +195,9 @@ impl Frame<'_> {
     fn icmpv6(&self, (ip, remote): (usize, IpAddr), message: (usize, usize)) -> Purpose {
         match self.icmp_type(message) {
             Some(129) => Purpose::EchoReply { remote },
-            Some(133..=137) if self.byte(ip + 7) == Some(255) => Purpose::Resolution,
+            Some(133..=137) if self.byte(ip + 7) == Some(255) => Purpose::Resolution {
+                remote: Some(remote),
+            },
             _ => Purpose::Icmp,
         }
     }

@@ -223,7 +223,13 @@ impl<T: Copy> Guard<T> {
 
     fn flow_of(&self, purpose: Purpose) -> usize {
         let built_in = match purpose {
-            Purpose::Resolution => 0,
+            Purpose::Resolution { remote } => {
+                let known = remote.and_then(|remote| self.table.find_resolution(remote));
+                match known {
+                    Some(flow) => return usize::from(flow),
+                    None => 0,
+                }
+            }
             Purpose::EchoReply { remote } => match self.table.find_echo(remote) {
                 Some(flow) => return usize::from(flow),
                 None => 1,

@@ -34,6 +34,7 @@ pub struct Table {
     port_from: bool,
     answers: bool,
     echo: bool,
+    resolution: bool,
 }
 
 /// An address as two words; its family is in [`what`].
@@ -68,33 +69,31 @@ const ANSWERS: u64 = 2;
 const PORT: u64 = 3;
 /// A shape of its own, without transport and port.
 const ECHO: u64 = 1 << 20;
+/// Likewise.
+const RESOLUTION: u64 = 1 << 21;
 /// In place of an address for patterns without.
 const ANYBODY: [u64; 2] = [0, 0];
 
 impl Match {
     fn key(&self) -> Key {
-        let from = |shape, transport, port, address: IpAddr| {
-            // A receiver that takes both families names an IPv4 address so.
-            let address = address.to_canonical();
-            Key {
-                what: what(shape, transport, port) | family(address),
-                address: words(address),
-            }
+        let from = |what, address: IpAddr| Key {
+            what: what | family(address),
+            address: words(address),
         };
-        match *self {
-            Self::PortFrom(transport, port, address) => from(PORT_FROM, transport, port, address),
-            Self::Answers(transport, address, port) => from(ANSWERS, transport, port, address),
+        // A receiver that takes both families names an IPv4 address in IPv6's notation.
+        match self.canonical() {
+            Self::PortFrom(transport, port, address) => {
+                from(what(PORT_FROM, transport, port), address)
+            }
+            Self::Answers(transport, address, port) => {
+                from(what(ANSWERS, transport, port), address)
+            }
             Self::Port(transport, port) => Key {
                 what: what(PORT, transport, port),
                 address: ANYBODY,
             },
-            Self::EchoReplies(address) => {
-                let address = address.to_canonical();
-                Key {
-                    what: ECHO | family(address),
-                    address: words(address),
-                }
-            }
+            Self::EchoReplies(address) => from(ECHO, address),
+            Self::Resolution(address) => from(RESOLUTION, address),
         }
     }
 }
@@ -120,6 +119,7 @@ impl Table {
                     port_from: all().any(|(_, it)| matches!(it, Match::PortFrom(..))),
                     answers: all().any(|(_, it)| matches!(it, Match::Answers(..))),
                     echo: all().any(|(_, it)| matches!(it, Match::EchoReplies(..))),
+                    resolution: all().any(|(_, it)| matches!(it, Match::Resolution(..))),
                 };
                 let mut fits = true;
                 for (flow, pattern) in all() {
@@ -187,11 +187,19 @@ impl Table {
     /// The flow of what `remote` answers to echo requests.
     #[cold]
     pub fn find_echo(&self, remote: IpAddr) -> Option<u16> {
-        if !self.echo {
-            return None;
-        }
+        self.echo.then(|| self.find_sender(ECHO, remote))?
+    }
+
+    /// The flow of what `remote` asks and answers to find link-layer addresses.
+    #[cold]
+    pub fn find_resolution(&self, remote: IpAddr) -> Option<u16> {
+        self.resolution
+            .then(|| self.find_sender(RESOLUTION, remote))?
+    }
+
+    fn find_sender(&self, shape: u64, remote: IpAddr) -> Option<u16> {
         let address = words(remote);
-        self.get(ECHO | family(remote), address, self.mixed(address))
+        self.get(shape | family(remote), address, self.mixed(address))
     }
 
     /// The flow of a packet from `remote` and its `remote_port` to `port` here.

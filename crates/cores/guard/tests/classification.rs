@@ -26,11 +26,21 @@ fn slow(frame: &[u8]) -> Option<Purpose> {
         return None;
     }
     match kind {
-        0x0806 => Some(Purpose::Resolution),
+        0x0806 => Some(Purpose::Resolution {
+            remote: sender_of_arp(rest),
+        }),
         0x0800 => slow_ipv4(rest),
         0x86dd => slow_ipv6(rest),
         _ => None,
     }
+}
+
+/// Field by field (RFC 826); `etherparse` refuses what is cut behind the sender.
+fn sender_of_arp(packet: &[u8]) -> Option<IpAddr> {
+    let word = |at| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    let is_of_ipv4 = word(0)? == 1 && word(2)? == 0x0800 && packet.get(4..6)? == [6, 4];
+    let sender: &[u8; 4] = packet.get(14..18)?.first_chunk()?;
+    is_of_ipv4.then(|| IpAddr::from(*sender))
 }
 
 fn slow_ipv4(packet: &[u8]) -> Option<Purpose> {
@@ -83,7 +93,9 @@ fn slow_ipv6(packet: &[u8]) -> Option<Purpose> {
             Some(129) => Some(Purpose::EchoReply {
                 remote: header.source_addr().into(),
             }),
-            Some(133..=137) if header.hop_limit() == 255 => Some(Purpose::Resolution),
+            Some(133..=137) if header.hop_limit() == 255 => Some(Purpose::Resolution {
+                remote: Some(header.source_addr().into()),
+            }),
             _ => Some(Purpose::Icmp),
         },
         protocol => slow_ports(protocol, header.source_addr().into(), rest),
@@ -144,6 +156,10 @@ impl Recipe {
         frame.extend(self.kind.to_be_bytes());
         match self.kind {
             0x86dd => self.ipv6(&mut frame),
+            0x0806 => {
+                frame.extend([0, 1, 8, 0, 6, 4, 0, 2]);
+                frame.extend([[0x22; 10], [0x33; 10]].concat());
+            }
             _ => self.ipv4(&mut frame),
         }
         frame.extend(std::iter::repeat_n(0xee, self.padding));
@@ -300,8 +316,12 @@ proptest! {
         let whole = classify(&frame, frame.len());
         let begun = classify(&frame[..at.min(frame.len())], frame.len());
         prop_assert!(begun == whole || begun == Purpose::Unknown || {
-            // The type of an ICMP message lies beyond the cut.
-            matches!(whole, Purpose::Resolution | Purpose::EchoReply { .. }) && begun == Purpose::Icmp
+            // The type of an ICMP message lies beyond the cut, or the sender of ARP.
+            match begun {
+                Purpose::Icmp => matches!(whole, Purpose::Resolution { .. } | Purpose::EchoReply { .. }),
+                Purpose::Resolution { remote: None } => matches!(whole, Purpose::Resolution { .. }),
+                _ => false,
+            }
         }, "{:?} {:?}", begun, whole);
         if at >= 128 && recipe.extensions.is_empty() {
             prop_assert_eq!(begun, whole);
@@ -377,6 +397,33 @@ fn neighbour_discovery_from_beyond_a_router_is_icmp() {
         let frame = recipe(hop_limit).frame();
         classify(&frame, frame.len())
     };
-    assert_eq!(judged(255), Purpose::Resolution);
+    let remote = Some([0xfd; 16].into());
+    assert_eq!(judged(255), Purpose::Resolution { remote });
     assert_eq!(judged(254), Purpose::Icmp);
+}
+
+/// V-6: who asks or answers is known of ARP for IPv4, with tags and without.
+#[test]
+fn arp_tells_who_asks_if_it_is_of_ipv4_and_reaches_so_far() {
+    let remote = Some([10, 0, 0, 1].into());
+    for tags in [&[][..], &[0x81, 0, 0, 7]] {
+        let mut frame = vec![0x11; 12];
+        frame.extend(tags);
+        frame.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
+        let sender = frame.len() + 6;
+        frame.extend([0x22; 6]);
+        frame.extend([10, 0, 0, 1]);
+        frame.extend([0x33; 10]);
+        let judged = |frame: &[u8]| classify(frame, frame.len());
+        assert_eq!(judged(&frame), Purpose::Resolution { remote });
+        assert_eq!(judged(&frame[..sender + 4]), Purpose::Resolution { remote });
+        let nobody = Purpose::Resolution { remote: None };
+        assert_eq!(judged(&frame[..sender + 3]), nobody);
+        // Another kind of hardware, of protocol, of lengths.
+        for (at, other) in [(1, 6), (2, 0), (4, 8), (5, 16)] {
+            let mut frame = frame.clone();
+            frame[12 + tags.len() + 2 + at] = other;
+            assert_eq!(judged(&frame), nobody, "{at}");
+        }
+    }
 }

@@ -322,6 +322,13 @@ fn an_ipv6_address_with_the_bits_of_an_ipv4_one_is_another_sender() {
     let from = |remote| guard.flow(Purpose::EchoReply { remote });
     assert_eq!(from(known), FlowId::Registered(0));
     assert_eq!(from(strange), FlowId::Icmp);
+
+    setup.flows[0].matches = vec![Match::Resolution(known)];
+    let guard = Guard::<u32>::new(&setup, START).expect("a sound setup");
+    let from = |remote| guard.flow(Purpose::Resolution { remote });
+    assert_eq!(from(Some(known)), FlowId::Registered(0));
+    assert_eq!(from(Some(strange)), FlowId::Resolution);
+    assert_eq!(from(None), FlowId::Resolution);
 }
 
 /// The three ways of figure 5.14, one after the other.

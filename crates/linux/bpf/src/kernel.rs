@@ -23,13 +23,27 @@ pub fn interface_number(name: &str) -> Option<u32> {
     (number != 0).then_some(number)
 }
 
+const NO_TIME: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
 /// Nanoseconds on the clock of [`crate::assembler::Helper::Now`].
 pub fn now() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = NO_TIME;
     // SAFETY: `time` is a structure of the kernel's that it fills.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    nanoseconds(time)
+}
+
+/// By how many nanoseconds that clock moves at a time.
+pub fn tick() -> u64 {
+    let mut time = NO_TIME;
+    // SAFETY: `time` is a structure of the kernel's that it fills.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    nanoseconds(time)
+}
+
+const fn nanoseconds(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

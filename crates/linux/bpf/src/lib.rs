@@ -21,6 +21,8 @@ pub use assembler::{
     Assembler, Condition, Helper, Instruction, Label, Operation, R0, R1, R2, R3, R4, R5, R6, R7,
     R8, R9, Register, STACK, Size, longest_way,
 };
-pub use kernel::{Link, Map, MapKind, Mode, Program, Purpose, interface_number, now, program_name};
+pub use kernel::{
+    Link, Map, MapKind, Mode, Program, Purpose, interface_number, now, program_name, tick,
+};
 pub use numbers::Numbers;
 pub use ring::{Place, RECORD_HEADER, Record, Ring};

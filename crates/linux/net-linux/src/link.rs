@@ -21,6 +21,13 @@ pub trait Link {
     /// and why it stayed. "Sent" means taken by the kernel, not received by anyone.
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome;
 
+    /// The same to whom what was sent on this network a moment ago has reached, which the caller knows from an answer (forward progress,
+    /// RFC 4861): the kernel need not ask for their link-layer address, or that of the router to them, again. *An answer to that may be lost
+    /// in a flood of such questions, and then nothing can be sent any more.*
+    fn send_confirmed(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        self.send(to, packets)
+    }
+
     /// Passes on datagrams that have arrived, each with its source, in the order of arrival. Whoever takes one may
     /// change it where it lies.
     ///
@@ -54,6 +61,9 @@ pub trait Link {
 impl<L: Link + ?Sized> Link for Box<L> {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         (**self).send(to, packets)
+    }
+    fn send_confirmed(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        (**self).send_confirmed(to, packets)
     }
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         (**self).receive(sink)

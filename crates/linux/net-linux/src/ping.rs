@@ -25,6 +25,8 @@ pub struct Pinger {
     target: IpAddr,
     raw: bool,
     nonce: u64,
+    /// The target has answered since the last request was sent.
+    answered: bool,
     passed_over: PassedOver,
 }
 
@@ -130,6 +132,7 @@ impl Pinger {
             target,
             raw,
             nonce,
+            answered: false,
             passed_over: PassedOver::default(),
         })
     }
@@ -141,13 +144,18 @@ impl Pinger {
     pub fn send(&mut self, sequence: u16) -> Result<(), SendFailure> {
         let message = self.request(sequence);
         let to = RawAddress::new(SocketAddr::new(self.target, 0));
+        // Whom the last request has reached, the kernel need not look for (as for Link::send_confirmed).
+        let confirm = match std::mem::take(&mut self.answered) {
+            true => libc::MSG_CONFIRM,
+            false => 0,
+        };
         // SAFETY: `message` and `to` hold as many bytes as stated and live through the call.
         let result = sys::check_len(unsafe {
             libc::sendto(
                 self.socket.as_raw_fd(),
                 message.as_ptr().cast(),
                 message.len(),
-                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | confirm,
                 to.as_ptr(),
                 to.len,
             )
@@ -164,6 +172,7 @@ impl Pinger {
                 Ok((len, from)) => {
                     let reply = self.recognise(&buffer[..len]);
                     if let Some(reply) = reply.filter(|_| from == self.target) {
+                        self.answered = true;
                         return Some(reply);
                     }
                     self.passed_over.foreign += 1;

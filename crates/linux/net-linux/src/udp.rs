@@ -10,6 +10,7 @@ use crate::link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use crate::screen::Screen;
 use crate::sys::{self, RawAddress};
 use receive::ReceiveBatch;
+use send::Manner;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
@@ -72,7 +73,7 @@ impl UdpLink {
         &mut self,
         to: &RawAddress,
         packets: &[Segment<'_>],
-        rejected: Rejected,
+        (rejected, manner): (Rejected, Manner),
     ) -> Result<usize, Errno> {
         let Rejected { errno, run } = rejected;
         // The refusal is about an earlier packet, and reporting it has cleared it.
@@ -83,17 +84,24 @@ impl UdpLink {
             return Err(errno);
         }
         let segmentation = self.segmentation && !doubtful;
+        let manner = Manner {
+            segmentation,
+            ..manner
+        };
         let again = self
             .outgoing
-            .transmit(self.socket.as_fd(), to, &packets[..run], segmentation);
+            .transmit(self.socket.as_fd(), to, &packets[..run], manner);
         let taken = again.map_err(|rejected| rejected.errno)?;
         self.segmentation = segmentation;
         Ok(taken.packets)
     }
-}
 
-impl Link for UdpLink {
-    fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+    fn send_all(
+        &mut self,
+        to: SocketAddr,
+        packets: &[Segment<'_>],
+        confirmed: bool,
+    ) -> SendOutcome {
         if to.is_ipv4() != self.local.is_ipv4() {
             let failure = Some(SendFailure::Other(Errno(libc::EAFNOSUPPORT)));
             return SendOutcome { sent: 0, failure };
@@ -102,11 +110,15 @@ impl Link for UdpLink {
         let mut sent = 0;
         while sent < packets.len() {
             let rest = &packets[sent..];
+            let manner = Manner {
+                segmentation: self.segmentation,
+                confirmed,
+            };
             let result = self
                 .outgoing
-                .transmit(self.socket.as_fd(), &to, rest, self.segmentation)
+                .transmit(self.socket.as_fd(), &to, rest, manner)
                 .map(|taken| taken.packets)
-                .or_else(|rejected| self.recover(&to, rest, rejected));
+                .or_else(|rejected| self.recover(&to, rest, (rejected, manner)));
             match result {
                 Ok(taken) => sent += taken,
                 Err(errno) => {
@@ -119,6 +131,16 @@ impl Link for UdpLink {
             sent,
             failure: None,
         }
+    }
+}
+
+impl Link for UdpLink {
+    fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        self.send_all(to, packets, false)
+    }
+
+    fn send_confirmed(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        self.send_all(to, packets, true)
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
@@ -139,7 +161,11 @@ impl Link for UdpLink {
         };
         let set = match screen {
             Some(screen) => {
-                coalesce(false).and_then(|()| sys::attach_filter(&self.socket, screen.program()))
+                let attach = || sys::attach_filter(&self.socket, screen.program());
+                coalesce(false).and_then(|()| attach()).inspect_err(|_| {
+                    // Without a filter there is no reason to take datagrams one by one.
+                    let _ = coalesce(true);
+                })
             }
             None => sys::detach_filter(&self.socket).and_then(|()| coalesce(true)),
         };
@@ -152,5 +178,27 @@ impl Link for UdpLink {
 
     fn local_address(&self) -> SocketAddr {
         self.local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_that_the_kernel_refuses_leaves_the_socket_as_it_was() {
+        let local = "127.0.0.1:0".parse().unwrap();
+        let mut link = UdpLink::open(&UdpConfig::new(local)).unwrap();
+        let coalesces =
+            |link: &UdpLink| sys::option(&link.socket, libc::SOL_UDP, libc::UDP_GRO).unwrap();
+        assert!(link.report().coalescing && coalesces(&link) == 1);
+        // Longer than any filter of classic BPF may be (BPF_MAXINSNS, 4096 steps).
+        let many = (1..=2000).map(|port| SocketAddr::new([10, 0, 0, 1].into(), port));
+        assert!(!link.screen(Some(&Screen::new(many))));
+        assert_eq!(coalesces(&link), 1);
+        assert!(link.screen(Some(&Screen::new([local]))));
+        assert_eq!(coalesces(&link), 0);
+        assert!(link.screen(None));
+        assert_eq!(coalesces(&link), 1);
     }
 }

@@ -5,7 +5,7 @@ mod support;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::{
-    Clock, Echo, Link, Pinger, Poller, SendFailure, UdpConfig, UdpLink, Waker,
+    Clock, Echo, Link, Pinger, Poller, Segment, SendFailure, UdpConfig, UdpLink, Waker,
 };
 use std::net::SocketAddr;
 use support::netns::{self, A, B, Hosts, Network, ip, with_hosts};
@@ -269,6 +269,86 @@ fn ping(pinger: &mut Pinger, sequence: u16) -> u16 {
     panic!("no answer to {sequence}");
 }
 
+/// A setting of network A's interface, on the host that the thread is on.
+fn set(interface: &str, name: &str, value: &str) {
+    let path = format!("/proc/sys/net/ipv4/{}", name.replace("IF", interface));
+    std::fs::write(path, value).unwrap();
+}
+
+/// What the left host knows of how the right one is reached on network A.
+fn neighbour(hosts: &Hosts) -> String {
+    hosts.left(|| {
+        let arguments = ["neigh", "show", "to", &A.right(false), "dev", A.interface];
+        let output = std::process::Command::new("ip").args(arguments).output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    })
+}
+
+fn is_lost(neighbour: &str) -> bool {
+    ["FAILED", "INCOMPLETE"]
+        .iter()
+        .any(|it| neighbour.contains(it))
+}
+
+/// V-103: what a flood of ARP does to the answers; the kernel is told so by each datagram.
+fn whoever_is_confirmed_stays_reachable_although_no_question_for_the_address_is_answered() {
+    /// Between two datagrams, of which the kernel waits for the next one much longer.
+    const STEP: Duration = Duration::from_millis(20);
+    with_hosts(|hosts| {
+        hosts.left(|| {
+            set(A.interface, "neigh/IF/base_reachable_time_ms", "200");
+            set(A.interface, "neigh/IF/delay_first_probe_time", "2");
+            set(A.interface, "neigh/IF/retrans_time_ms", "100");
+        });
+        let answers = |on: bool| {
+            let ignore = if on { "0" } else { "8" };
+            hosts.right(|| set(A.peer, "conf/IF/arp_ignore", ignore));
+        };
+        let mut path = Path::open(hosts, A, false);
+        let to = path.far.local_address();
+        let one = [Segment {
+            header: b"a",
+            payload: b"",
+        }];
+        path.carry_again();
+        answers(false);
+        let begun = Clock.now();
+        while !is_lost(&neighbour(hosts)) {
+            path.near.send(to, &one);
+            assert!(
+                Clock.now() < begun + Duration::from_secs(60),
+                "it is found without being asked for"
+            );
+            std::thread::sleep(STEP.to_std());
+        }
+        let lost_after = Clock.now().since(begun);
+        // A machine that stands still for long confirms nothing: then once more.
+        for attempt in 0..10 {
+            answers(true);
+            drain(&mut path.far);
+            path.carry_again();
+            answers(false);
+            drain(&mut path.far);
+            let begun = Clock.now();
+            let (mut last, mut longest) = (begun, Duration::ZERO);
+            while last < begun + lost_after * 2 {
+                let _ = path.near.send_confirmed(to, &one);
+                std::thread::sleep(STEP.to_std());
+                longest = longest.max(Clock.now().since(last));
+                last = Clock.now();
+            }
+            let (found, known) = (!drain(&mut path.far).is_empty(), neighbour(hosts));
+            if found && !is_lost(&known) {
+                return path.carry();
+            }
+            assert!(
+                longest > Duration::from_secs(1),
+                "{known} although confirmed each {longest:?}, attempt {attempt}"
+            );
+        }
+    });
+}
+
 bumpless_testing::tests![
     an_interface_that_goes_down_and_up_disturbs_no_other_link,
     an_address_that_goes_and_returns_disturbs_no_other_link,
@@ -277,4 +357,5 @@ bumpless_testing::tests![
     a_link_opened_before_its_address_exists_works_once_it_does,
     a_full_queue_is_reported_at_once_and_disturbs_no_other_link,
     pings_are_answered_over_either_kind_of_socket_and_only_ours_count,
+    whoever_is_confirmed_stays_reachable_although_no_question_for_the_address_is_answered,
 ];

@@ -1,12 +1,13 @@
 //! A program with its maps, for one interface: budgets of one interface are not those of another, so that a flood on one network
 //! costs no flow its packets on the other.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 
 use bumpless_base::Instant;
 use bumpless_bpf::{
-    Instruction, Link, Map, MapKind, Mode, Program, Purpose, interface_number, now,
+    Instruction, Link, Map, MapKind, Mode, Program, Purpose, interface_number, now, tick,
 };
 use bumpless_guard::{Flow, FlowId, Guard, Rate, Setup, SetupError, Terms};
 
@@ -14,7 +15,7 @@ use crate::layout::{
     BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, Shapes,
     budget,
 };
-use crate::program::{Maps, drop_all, pass_all, program};
+use crate::program::{Clocks, Maps, drop_all, pass_all, program};
 
 /// The first kernel with what the program uses: links of interfaces, the coarse clock, exchanging words.
 const OLDEST: &str = "5.12";
@@ -137,7 +138,8 @@ impl Filter {
             0 => layout.shapes,
             _ => Shapes::ALL,
         };
-        let code = program(layout.registered, shapes, maps.numbers());
+        let clocks = Clocks::with_ticks_each(tick());
+        let code = program((layout.registered, clocks), shapes, maps.numbers());
         let program = load(&code).map_err(|error| classified("load the program", error))?;
         Ok(Self {
             program,
@@ -322,10 +324,12 @@ fn flows(setup: &Setup) -> Vec<FlowId> {
 
 /// Whether another flow has a pattern of the flow `at`.
 fn overlap(setup: &Setup, at: u16) -> Result<(), SetupError> {
-    let own = &setup.flows[usize::from(at)];
+    let own = setup.flows[usize::from(at)].matches.iter();
+    let own: HashSet<_> = own.map(|it| it.canonical()).collect();
     for (other, flow) in (0u16..).zip(&setup.flows) {
-        let mut both = flow.matches.iter().filter(|it| own.matches.contains(it));
-        if let Some(&both) = both.next().filter(|_| other != at) {
+        let both = flow.matches.iter().map(|it| it.canonical());
+        let both = both.filter(|_| other != at).find(|it| own.contains(it));
+        if let Some(both) = both {
             return Err(SetupError::Overlap {
                 first: other,
                 second: at,

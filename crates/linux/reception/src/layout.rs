@@ -64,6 +64,8 @@ pub const PORT_FROM: i32 = 1 << 17;
 pub const ANSWERS: i32 = 1 << 18;
 /// Shape "echo replies from this address", without a port.
 pub const ECHO: i32 = 1 << 19;
+/// Shape "finding addresses by who has this address", without a port.
+pub const RESOLUTION: i32 = 1 << 20;
 /// Marks TCP beside a port.
 pub const TCP_BIT: i32 = 1 << 16;
 /// Marks an IPv6 address in a key's first word.
@@ -86,6 +88,8 @@ pub struct Shapes {
     pub answers: bool,
     /// The address of who sends echo replies.
     pub echo: bool,
+    /// The address of who asks and answers to find addresses.
+    pub resolution: bool,
 }
 
 impl Shapes {
@@ -94,11 +98,12 @@ impl Shapes {
         port_from: true,
         answers: true,
         echo: true,
+        resolution: true,
     };
 
     /// Whether any does.
     pub const fn with_addresses(self) -> bool {
-        self.port_from || self.answers || self.echo
+        self.port_from || self.answers || self.echo || self.resolution
     }
 }
 
@@ -145,6 +150,11 @@ impl Layout {
                     Match::EchoReplies(address) => {
                         shapes.echo = true;
                         senders.insert(key(ECHO, Transport::Udp, 0, address), u32::from(at));
+                    }
+                    Match::Resolution(address) => {
+                        shapes.resolution = true;
+                        let key = key(RESOLUTION, Transport::Udp, 0, address);
+                        senders.insert(key, u32::from(at));
                     }
                 }
             }

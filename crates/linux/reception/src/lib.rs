@@ -10,7 +10,7 @@
 //! | `program` | the program at the driver |
 //! | `filter` | a program with its maps, for one interface |
 //! | `named` | flows with names and budgets for the rest, as a setup |
-//! | `occupant` | who else has a program on an interface |
+//! | `occupant` | whether an interface is of Ethernet, and who else has a program on it |
 //! | `rights` | what the kernel permits, and how more is granted |
 //! | `reception` | filters on a host's interfaces for as long as the process lives |
 

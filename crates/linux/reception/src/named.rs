@@ -162,6 +162,7 @@ pub fn in_words(pattern: &Match) -> String {
             format!("answers from {} {port} of {from}", name(transport))
         }
         Match::EchoReplies(from) => format!("echo replies from {from}"),
+        Match::Resolution(from) => format!("address resolution of {from}"),
     }
 }
 

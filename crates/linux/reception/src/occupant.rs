@@ -1,4 +1,4 @@
-//! Who else has a program on an interface, so that it can be named.
+//! What the kernel says of an interface: whether its frames are Ethernet's, and who else has a program on it, so that it can be named.
 
 use std::fmt;
 use std::fs;
@@ -45,11 +45,27 @@ impl fmt::Display for Occupant {
     }
 }
 
-/// Who has a program on the interface with this number.
+/// What there is to know of an interface before a program comes to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its kind, as the kernel numbers them (linux/if_arp.h).
+    pub kind: u16,
+    /// Who has a program on it.
+    pub occupant: Option<Occupant>,
+}
+
+impl Found {
+    /// Whether its frames begin with an Ethernet header, as those of the loopback interface do, too.
+    pub const fn has_ethernet(&self) -> bool {
+        matches!(self.kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
+    }
+}
+
+/// The interface with this number; `None`: it is not there.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub fn occupant(interface: u32) -> io::Result<Option<Occupant>> {
+pub fn find(interface: u32) -> io::Result<Option<Found>> {
     let netlink = Netlink::open(None)?;
     let question = Message::new()
         .begin_quiet(GET_LINK, DUMP)
@@ -59,14 +75,19 @@ pub fn occupant(interface: u32) -> io::Result<Option<Occupant>> {
         let of_it = body
             .get(4..8)
             .is_some_and(|it| it == interface.to_ne_bytes());
-        if kind == NEW_LINK && of_it {
-            found = program_in(body);
+        let of_kind = body.get(2..4).and_then(<[u8]>::first_chunk);
+        if let (NEW_LINK, true, Some(of_kind)) = (kind, of_it, of_kind) {
+            found = Some((u16::from_ne_bytes(*of_kind), program_in(body)));
         }
     })?;
-    Ok(found.map(|program| Occupant {
+    let occupant = |program| Occupant {
         program,
         name: bumpless_bpf::program_name(program).unwrap_or_default(),
         processes: holders(program),
+    };
+    Ok(found.map(|(kind, program)| Found {
+        kind,
+        occupant: program.map(occupant),
     }))
 }
 

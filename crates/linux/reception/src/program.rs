@@ -27,6 +27,23 @@ pub struct Maps {
     pub senders: i32,
 }
 
+/// Which clock a budget goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Periods shorter than so many nanoseconds are measured by the clock itself, longer ones by the last tick.
+    pub fine_below: i32,
+}
+
+impl Clocks {
+    /// For a kernel whose ticks come each `tick` nanoseconds. By ticks a period of one tick may seem to last two, so that twice as much
+    /// came in it; all periods that are shorter would be none.
+    pub fn with_ticks_each(tick: u64) -> Self {
+        Self {
+            fine_below: i32::try_from(tick.saturating_mul(2)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
 /// Where a frame's way goes on.
 struct Ways {
     resolution: Label,
@@ -38,7 +55,11 @@ struct Ways {
 }
 
 /// The program for `registered` flows and the five others, with patterns of these shapes.
-pub fn program(registered: u32, shapes: Shapes, maps: Maps) -> Vec<Instruction> {
+pub fn program(
+    (registered, clocks): (u32, Clocks),
+    shapes: Shapes,
+    maps: Maps,
+) -> Vec<Instruction> {
     let mut code = Assembler::default();
     let ways = Ways {
         resolution: code.label(),
@@ -48,7 +69,7 @@ pub fn program(registered: u32, shapes: Shapes, maps: Maps) -> Vec<Instruction> 
         found: code.label(),
     };
     classify::classify(&mut code, &ways, shapes, maps);
-    decide::decide(&mut code, &ways, registered, maps);
+    decide::decide(&mut code, &ways, (registered, clocks), maps);
     code.finish()
 }
 
@@ -85,7 +106,8 @@ mod tests {
     fn no_frame_takes_more_instructions_than_the_specification_says_however_many_flows_there_are() {
         let all = Shapes::ALL;
         for (registered, shapes) in [(0, Shapes::default()), (4, all), (4096, all)] {
-            let longest = longest_way(&program(registered, shapes, MAPS));
+            let clocks = Clocks::with_ticks_each(4_000_000);
+            let longest = longest_way(&program((registered, clocks), shapes, MAPS));
             assert!(longest <= LONGEST, "{longest} with {registered} flows");
         }
         assert_eq!(longest_way(&drop_all()), 2);

@@ -10,7 +10,7 @@ use bumpless_guard::{Flow, FlowId, Setup};
 use bumpless_net_linux::capabilities::Missing;
 
 use crate::filter::{Counts, Filter, LoadError};
-use crate::occupant::{Occupant, occupant};
+use crate::occupant::{Found, Occupant, find};
 use crate::rights::{missing, remedy};
 use bumpless_bpf::{Link, Mode, interface_number};
 pub use change::Wanted;
@@ -23,6 +23,8 @@ pub enum AttachError {
         /// Those that there are.
         others: Vec<String>,
     },
+    /// Its frames have no Ethernet header: the kernel's number of its kind.
+    NoEthernet(u16),
     /// Somebody else has a program there.
     Occupied(Option<Occupant>),
     /// The kernel refuses in either mode.
@@ -45,6 +47,11 @@ impl fmt::Display for AttachError {
                 } else {
                     others.join(", ")
                 }
+            ),
+            Self::NoEthernet(kind) => write!(
+                f,
+                "its packets come without an Ethernet header (kind {kind} in linux/if_arp.h; WireGuard, TUN, PPP and tunnels are such), so that \
+                 none of them can be told from another there: name the interface that carries them instead"
             ),
             Self::Occupied(who) => {
                 let who = who
@@ -224,16 +231,28 @@ impl Reception {
         result
     }
 
-    /// Has `open` pass every frame on all interfaces, in the place of what is there: no driver begins anew.
+    /// Has `open` pass every frame on all interfaces, in the place of what is there: no driver begins anew. An interface that has gone is
+    /// passed over.
     ///
     /// # Errors
-    /// The kernel's; then there is what was there.
+    /// The first of the kernel's if it refuses on every interface: then there is what was there.
     pub fn lift(&self, open: &Filter) -> io::Result<()> {
-        let mut attached = self
+        let attached = self
             .interfaces
             .iter()
             .filter_map(|it| it.state.as_ref().ok());
-        attached.try_for_each(|attached| open.take_over(&attached.link))
+        let there = attached.filter(|it| it.link.holds());
+        let (mut any, mut refused) = (false, None);
+        for attached in there {
+            match open.take_over(&attached.link) {
+                Ok(()) => any = true,
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        match refused {
+            Some(error) if !any => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// How many interfaces it has.
@@ -331,7 +350,7 @@ pub fn survey(setup: &Setup, names: &[String]) -> Vec<StartError> {
     errors
 }
 
-/// The number of an interface on which nobody has a program.
+/// The number of an interface of Ethernet on which nobody has a program.
 fn vacant(name: &str) -> Result<u32, AttachError> {
     let Some(number) = interface_number(name) else {
         let others = interfaces().unwrap_or_default();
@@ -339,9 +358,13 @@ fn vacant(name: &str) -> Result<u32, AttachError> {
             others: others.into_iter().map(|it| it.name).collect(),
         });
     };
-    // A program in the other mode would be one beside this one: the kernel refuses that only in part.
-    match occupant(number) {
-        Ok(Some(who)) => Err(AttachError::Occupied(Some(who))),
+    match find(number) {
+        Ok(Some(it)) if !it.has_ethernet() => Err(AttachError::NoEthernet(it.kind)),
+        // A program in the other mode would be one beside this one: the kernel refuses that only in part.
+        Ok(Some(Found {
+            occupant: Some(who),
+            ..
+        })) => Err(AttachError::Occupied(Some(who))),
         _ => Ok(number),
     }
 }
@@ -362,7 +385,8 @@ fn attach(filter: &Filter, name: &str) -> Result<Attached, AttachError> {
     match filter.attach(number, Mode::Generic) {
         Ok(link) => Ok(attached(link, Mode::Generic, Some(native))),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => {
-            Err(AttachError::Occupied(occupant(number).ok().flatten()))
+            let found = find(number).ok().flatten();
+            Err(AttachError::Occupied(found.and_then(|it| it.occupant)))
         }
         Err(generic) => Err(AttachError::Refused { native, generic }),
     }

@@ -11,6 +11,8 @@ bumpless_testing::tests![
     every_frame_is_decided_on_as_by_the_core,
     flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_budget,
     periods_follow_one_another_from_the_start,
+    a_period_shorter_than_a_tick_begins_as_soon_as_the_one_before_has_ended,
+    who_is_known_finds_addresses_while_everybody_else_asks_for_them,
     processors_share_a_budget_to_the_frame,
     a_setup_without_addresses_is_decided_on_as_by_the_core,
     four_thousand_flows_pass_the_verifier,
@@ -89,8 +91,20 @@ fn setup() -> Setup {
             flow(&[Match::Port(Udp, 4700), Match::Port(Tcp, 22)], terms(200)),
             flow(&[Match::Answers(Tcp, PARTNER.into(), 502)], terms(100)),
             flow(&[Match::Answers(Udp, partner_v6().into(), 53)], open()),
-            flow(&[Match::EchoReplies(PARTNER.into())], terms(40)),
-            flow(&[Match::EchoReplies(partner_v6().into())], open()),
+            flow(
+                &[
+                    Match::EchoReplies(PARTNER.into()),
+                    Match::Resolution(PARTNER.into()),
+                ],
+                terms(40),
+            ),
+            flow(
+                &[
+                    Match::EchoReplies(partner_v6().into()),
+                    Match::Resolution(partner_v6().into()),
+                ],
+                open(),
+            ),
             flow(&[Match::Port(Udp, 9)], Terms::CLOSED),
             flow(&[Match::Port(Udp, 0), Match::Port(Tcp, 65_535)], open()),
         ],
@@ -116,7 +130,8 @@ fn frame(draw: &mut Draw) -> Vec<u8> {
         9..18 => ipv6(draw, &mut frame, &transport),
         18 => {
             frame.extend([8, 6]);
-            frame.extend([0; 28]);
+            let kind = draw.one(&[[0, 1, 8, 0, 6, 4], [0, 1, 8, 0, 6, 4], [0, 6, 8, 0, 6, 4]]);
+            arp(&mut frame, kind, draw.one(&[PARTNER, [10, 0, 0, 9]]));
         }
         _ => frame.extend(draw.bytes(40)),
     }
@@ -133,6 +148,15 @@ fn frame(draw: &mut Draw) -> Vec<u8> {
         frame.truncate(keep);
     }
     frame
+}
+
+/// A question for an address, of this kind of hardware and protocol, from this one.
+fn arp(frame: &mut Vec<u8>, kind: [u8; 6], sender: [u8; 4]) {
+    frame.extend(kind);
+    frame.extend([0, 1, 2, 2, 2, 2, 2, 2]);
+    frame.extend(sender);
+    frame.extend([0; 6]);
+    frame.extend(OURS);
 }
 
 /// The protocol above IP and its packet.
@@ -328,6 +352,16 @@ fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_bu
     for (at, flow) in (2u16..).zip(later) {
         filter.set_flow(at, flow).expect("a place");
     }
+    // As of the setup's own: an address in IPv6's notation is the same one.
+    let mapped = std::net::Ipv4Addr::from(PARTNER).to_ipv6_mapped();
+    let again = flow(
+        &[Match::Answers(Transport::Tcp, mapped.into(), 502)],
+        open(),
+    );
+    let taken = filter
+        .set_flow(9, again)
+        .expect_err("its pattern is another's");
+    assert!(taken.to_string().contains("both claim"), "{taken}");
     // One of the unknown's 600 is left, whatever came and went.
     assert!(filter.passes(&junk, 1).expect("a run"));
     assert!(!filter.passes(&junk, 1).expect("a run"));
@@ -380,6 +414,81 @@ fn periods_follow_one_another_from_the_start() {
     // And at least once in two periods after each other; the clock is that of the last tick.
     let nearest = begins.windows(2).map(|it| it[1] - it[0]).min();
     assert!(nearest < Some(period * 3 / 2), "{begins:?}");
+}
+
+/// V-51: whatever the kernel's ticks are, no frame is refused once a period has passed since the last one that passed.
+fn a_period_shorter_than_a_tick_begins_as_soon_as_the_one_before_has_ended() {
+    need_programs();
+    let period = std::time::Duration::from_millis(1);
+    let mut setup = setup();
+    setup.unknown.rate = Some(Rate {
+        capacity: 1,
+        period: Duration::from_millis(1),
+    });
+    let filter = Filter::new(&setup).expect("the kernel takes the program");
+    let frame = [0x11; 64];
+    let began = std::time::Instant::now();
+    // Before and after, since nobody knows when the kernel looked at its clock.
+    let (mut last, mut passed) = (began, 0);
+    while began.elapsed() < 300 * period {
+        let before = std::time::Instant::now();
+        if filter.passes(&frame, 1).expect("a run") {
+            (last, passed) = (std::time::Instant::now(), passed + 1);
+        } else {
+            // The kernel's clock for programs may be behind by what it was corrected by last.
+            let since = before.duration_since(last);
+            let slack = std::time::Duration::from_micros(10);
+            assert!(since < period + slack, "{since:?}, after {passed}");
+        }
+    }
+    let at_most = began.elapsed().as_millis() + 2;
+    assert!(0 < passed && passed <= at_most, "{passed} of {at_most}");
+}
+
+/// V-6, V-70: a storm of questions for addresses costs those of the partner nothing.
+fn who_is_known_finds_addresses_while_everybody_else_asks_for_them() {
+    need_programs();
+    let known = [PARTNER.into(), partner_v6().into()].map(Match::Resolution);
+    let setup = Setup {
+        flows: vec![flow(&known, terms(10))],
+        resolution: terms(50),
+        ..Setup::closed(2)
+    };
+    let filter = Filter::new(&setup).expect("the kernel takes the program");
+    let asked_by = |sender| {
+        let mut frame = vec![0xff; 12];
+        frame.extend([8, 6]);
+        arp(&mut frame, [0, 1, 8, 0, 6, 4], sender);
+        frame
+    };
+    // A solicitation with the hop limit of one that no router has passed on.
+    let solicited_by = |sender: [u8; 16]| {
+        let mut frame = vec![0x33; 12];
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]);
+        frame.extend(sender);
+        frame.extend([0xfd; 16]);
+        frame.extend([135, 0]);
+        frame.extend([0; 22]);
+        frame
+    };
+    assert!(
+        !filter
+            .passes(&asked_by([10, 0, 0, 9]), 5_000)
+            .expect("runs")
+    );
+    assert!(
+        !filter
+            .passes(&solicited_by([0xfe; 16]), 5_000)
+            .expect("runs")
+    );
+    for frame in [asked_by(PARTNER), solicited_by(partner_v6().octets())] {
+        assert!(filter.passes(&frame, 5).expect("runs"));
+    }
+    // What has the partner's address is bounded, too.
+    assert!(!filter.passes(&asked_by(PARTNER), 1).expect("a run"));
+    let counts = filter.counts().expect("counts");
+    let told = |at: usize| (counts[at].1.passed, counts[at].1.capacity);
+    assert_eq!((told(0), told(1)), ((10, 1), (50, 9_950)));
 }
 
 /// V-51: processors that take from one budget at once take no more than it has, and no less.

@@ -9,12 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_guard::{Flow, FlowId, Match, Priority, Rate, Setup, Terms, Transport};
-use bumpless_reception::{Counts, Filter, InterfaceReport, Mode, Reception, missing};
+use bumpless_reception::{Counts, Filter, InterfaceReport, Mode, Reception, missing, survey};
 use bumpless_testing::{need_namespaces, skip};
 
 bumpless_testing::tests![
     a_flow_has_its_budget_on_each_interface_and_the_rest_reaches_no_socket,
     filters_change_in_one_step_and_a_lifted_guard_passes_everything,
+    a_guard_is_lifted_from_every_interface_that_is_there_whatever_became_of_the_others,
+    an_interface_without_ethernet_is_left_alone_and_named,
     a_second_user_of_an_interface_is_named_and_not_disturbed,
     an_interface_that_comes_back_is_guarded_again,
     nothing_is_left_of_a_process_that_is_killed,
@@ -207,6 +209,61 @@ fn filters_change_in_one_step_and_a_lifted_guard_passes_everything() {
     let told = counts(&report(&reception)[0], FlowId::Registered(0));
     assert_eq!((told.passed, told.capacity), (20, 10));
     assert!(first.is_some() && program().is_some() && program() != first);
+}
+
+fn a_guard_is_lifted_from_every_interface_that_is_there_whatever_became_of_the_others() {
+    let hosts = Hosts::new();
+    let reception = Reception::start(&setup(), &names()).expect("attached");
+    let at_port = socket("0.0.0.0:4700");
+    ip("link del na");
+    reception
+        .lift(&Filter::open().expect("a program"))
+        .expect("lifted where there is something to lift");
+    hosts.at_other_end(|| {
+        let sender = socket("0.0.0.0:0");
+        for _ in 0..30 {
+            sender.send_to(b"a", "10.2.0.1:4700").expect("sent");
+        }
+    });
+    assert_eq!(received(&at_port), 30);
+}
+
+/// V-104: there a program would take every packet for something unknown.
+fn an_interface_without_ethernet_is_left_alone_and_named() {
+    let _hosts = Hosts::new();
+    let made = Command::new("ip")
+        .args(["tuntap", "add", "mode", "tun", "name", "nt"])
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        skip("needs /dev/net/tun");
+    }
+    let all = ["na".to_owned(), "nt".to_owned()];
+    let Err(errors) = Reception::start(&setup(), &all) else {
+        panic!("a filter that reads IP headers as Ethernet's");
+    };
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    for part in [
+        "interface nt:",
+        "without an Ethernet header",
+        "65534",
+        "instead",
+    ] {
+        assert!(told[0].contains(part), "{part:?} in {told:?}");
+    }
+    assert_eq!(
+        told,
+        survey(&setup(), &all)
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    );
+    let mut reception = Reception::start_where_possible(&setup(), 0, &all).expect("rights");
+    reception.look_after();
+    let told = report(&reception);
+    assert_eq!([told[0].mode, told[1].mode], [Some(Mode::Native), None]);
+    let why = told[1].weakness.as_deref().expect("a weakness");
+    assert!(why.contains("without an Ethernet header"), "{why}");
 }
 
 fn a_second_user_of_an_interface_is_named_and_not_disturbed() {

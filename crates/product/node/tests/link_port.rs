@@ -8,7 +8,7 @@ use bumpless_base::{
     ChannelId, Counter, Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId,
 };
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_node::data_plane::addresses::Addresses;
+use bumpless_node::data_plane::addresses::{Addresses, Correspondent};
 use bumpless_node::data_plane::link_port::{LinkPort, SendState};
 use bumpless_node::data_plane::protection::Protection;
 use bumpless_node::wiring::LinkSettings;
@@ -33,6 +33,8 @@ struct Swallow {
     most: Option<usize>,
     /// Why.
     failure: Option<SendFailure>,
+    /// Datagrams to whom is known to be reached.
+    confirmed: usize,
 }
 
 impl Link for Swallow {
@@ -42,6 +44,10 @@ impl Link for Swallow {
             sent,
             failure: self.failure.filter(|_| sent < packets.len()),
         }
+    }
+    fn send_confirmed(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        self.confirmed += packets.len();
+        self.send(to, packets)
     }
     fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         ReceiveOutcome::default()
@@ -214,4 +220,32 @@ fn a_packet_that_the_kernel_refuses_keeps_its_cause_until_another_comes() {
         &mut counters,
     );
     assert_eq!(port.send_failures().last, failures.last);
+}
+
+/// V-103: the kernel is told of who is reached, so that a flood of address resolution does not make it forget them.
+#[test]
+fn whoever_has_answered_of_late_is_sent_to_as_reached_and_nobody_else() {
+    let (mut sender, _) = sender(1000);
+    let (mut port, mut counters) = (port(Swallow::default(), 0), Counters::default());
+    let later = |ms| BEGIN + Duration::from_millis(ms);
+    let mut confirmed = |port: &mut LinkPort<Swallow>, at| {
+        let before = port.receiving().0.confirmed;
+        port.send_to_partner(PEER, b"a", at, &mut sender, &mut counters);
+        port.send_to_reference(0, b"a", at, &mut sender, &mut counters);
+        port.receiving().0.confirmed - before
+    };
+    assert_eq!(confirmed(&mut port, BEGIN), 0);
+    let answered = |port: &mut LinkPort<Swallow>, whom, at| {
+        port.receiving().3.handle_answer(whom, at, at);
+    };
+    answered(&mut port, Correspondent::Partner(PEER), BEGIN);
+    assert_eq!(confirmed(&mut port, later(10)), 1);
+    answered(&mut port, Correspondent::Reference(0), later(1000));
+    assert_eq!(confirmed(&mut port, later(1500)), 2);
+    assert_eq!(
+        confirmed(&mut port, later(2500)),
+        1,
+        "the partner is silent"
+    );
+    assert_eq!(confirmed(&mut port, later(3500)), 0);
 }

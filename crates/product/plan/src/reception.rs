@@ -33,6 +33,9 @@ const STRANGERS: u64 = 10;
 const SSH: u64 = 50;
 /// The smallest budget for the echo replies of a reference point: somebody on this computer may ping it, too.
 const ECHOES: u64 = 10;
+/// Of ARP and neighbour discovery of somebody whom the configuration names: a host asks and answers once in some seconds, three times in a row
+/// where it is in doubt.
+const RESOLUTION: u64 = 10;
 /// Packets for each request to a field device: its answer, acknowledgements, one again.
 const PER_REQUEST: u64 = 4;
 /// Requests of the quadruple tank in a cycle, and those that each cycle of a program has besides its points.
@@ -92,6 +95,7 @@ impl Collected {
 
     fn add_rate(&mut self, name: String, matches: &[Match], (packets, period): (u64, Duration)) {
         let capacity = saturating(packets);
+        let matches: Vec<_> = matches.iter().map(|it| it.canonical()).collect();
         let known = matches.iter().find_map(|it| self.claimed.get(it).copied());
         let at = known.unwrap_or(self.flows.len());
         if known.is_none() {
@@ -107,8 +111,8 @@ impl Collected {
         let flow = &mut self.flows[at];
         flow.rate.capacity = flow.rate.capacity.saturating_add(capacity);
         for pattern in matches {
-            if self.claimed.insert(*pattern, at).is_none() {
-                flow.matches.push(*pattern);
+            if self.claimed.insert(pattern, at).is_none() {
+                flow.matches.push(pattern);
             }
         }
     }
@@ -145,6 +149,7 @@ fn partners(all: &mut Collected, config: &Config, node: NodeId) {
                 &[Match::PortFrom(Transport::Udp, own.port(), other.ip())],
                 (packets * HEADROOM).max(LEAST),
             );
+            resolution(all, &format!("{name} on {}", network.name), other.ip());
             if agrees_on_keys(config) {
                 let matches = [
                     Match::PortFrom(Transport::Tcp, own.port(), other.ip()),
@@ -210,9 +215,11 @@ fn references(all: &mut Collected, config: &Config, node: NodeId) {
             ReferenceKind::Witness(address) => address,
             ReferenceKind::Ping(address) => {
                 echo_replies(all, config, (&reference.name, address));
+                resolution(all, &reference.name, address);
                 continue;
             }
         };
+        resolution(all, &format!("witness {}", reference.name), address.ip());
         // For each group of this node, as often as heartbeats at most.
         let grants = in_period(PERIOD, config.timing.heartbeat) * config.groups.len() as u64;
         let mut matches = vec![Match::Answers(Transport::Udp, address.ip(), address.port())];
@@ -225,6 +232,16 @@ fn references(all: &mut Collected, config: &Config, node: NodeId) {
             (grants * HEADROOM).max(LEAST),
         );
     }
+}
+
+/// Of somebody on a network of this node's, so that no flood of questions for addresses keeps theirs away. Whoever is behind a router never
+/// asks here.
+fn resolution(all: &mut Collected, whose: &str, address: IpAddr) {
+    all.add(
+        format!("address resolution of {whose}"),
+        &[Match::Resolution(address)],
+        RESOLUTION,
+    );
 }
 
 /// Of a pinged reference point: without its answers a node that is alone loses its role, so that no flood of ICMP may use up their budget.
@@ -256,6 +273,7 @@ fn fields(all: &mut Collected, config: &Config, node: NodeId) {
                 &[Match::Answers(Transport::Tcp, address.ip(), address.port())],
                 (requests * PER_REQUEST * HEADROOM).max(LEAST),
             );
+            resolution(all, &format!("field device {}", address.ip()), address.ip());
         }
     }
 }
@@ -297,7 +315,13 @@ mod tests {
     fn a_node_expects_its_partner_witnesses_devices_and_whoever_looks_after_it() {
         let all = expected(&pair(), NodeId(0));
         let names: Vec<_> = all.iter().map(|it| it.name.as_str()).collect();
-        for name in ["south on A", "south on B", "ssh"] {
+        for name in [
+            "south on A",
+            "south on B",
+            "ssh",
+            "address resolution of south on A",
+            "address resolution of south on B",
+        ] {
             assert!(names.contains(&name), "{name} in {names:?}");
         }
         for part in [
@@ -305,6 +329,8 @@ mod tests {
             "field device ",
             "strangers at port ",
             "'s sessions on A",
+            "address resolution of witness ",
+            "address resolution of field device ",
         ] {
             assert!(
                 names.iter().any(|name| name.contains(part)),
@@ -371,5 +397,9 @@ mod tests {
         let flow = &all.flows[0];
         assert_eq!((flow.name.as_str(), flow.rate.capacity), ("a", 12));
         assert_eq!(flow.matches, [pattern, more]);
+        // An IPv4 address in IPv6's notation is the same one.
+        let mapped = Match::Answers(Transport::Tcp, "::ffff:10.0.0.1".parse().unwrap(), 502);
+        all.add("c".into(), &[mapped], 1);
+        assert_eq!((all.flows.len(), all.flows[0].rate.capacity), (1, 13));
     }
 }

@@ -20,7 +20,8 @@ struct bumpless_guard_terms {
 	uint32_t capacity;  /* packets in a period at most, on each guarded interface; above zero */
 	uint64_t period_ns; /* after which the capacity is whole again: 1,000,000 to 60,000,000,000 */
 	uint8_t priority;   /* up to what the guard's file permits; the higher, the more urgent. It orders queues of drivers that have
-	                     * some; on Linux packets wait in sockets, and status shows it */
+	                     * some. On Linux it has no effect yet: packets wait in sockets, in the order in which they came, and status
+	                     * alone shows it */
 };
 
 /* Has this host's guard receive the packets of a socket, of UDP or TCP and bound, on these terms. A connected one stands for what its

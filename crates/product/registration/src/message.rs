@@ -25,7 +25,7 @@ pub struct Terms {
     pub capacity: u32,
     /// After which the capacity is whole again: 1 ms to 60 s.
     pub period: Duration,
-    /// How urgent, up to what the guard's file permits. It orders queues of drivers that have some; Linux has the sockets' (V-57).
+    /// How urgent, up to what the guard's file permits. It orders queues of drivers that have some; on Linux it has no effect yet (V-57).
     pub priority: u8,
 }
 

@@ -111,7 +111,7 @@ mod tests {
                 (Aim::ClosedPort, port(CLOSED_PORT)),
                 (Aim::Fragments, Purpose::Fragment),
                 (Aim::Icmp, Purpose::EchoReply { remote: from.ip() }),
-                (Aim::Resolution, Purpose::Resolution),
+                (Aim::Resolution, Purpose::Resolution { remote: None }),
             ] {
                 for len in [0, 1, 18, 1400] {
                     let mut bytes = Vec::new();

@@ -50,6 +50,25 @@ pub fn can_segment(socket: BorrowedFd<'_>) -> bool {
     sys::set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
 }
 
+/// How packets are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Runs of equal size travel as one message.
+    pub segmentation: bool,
+    /// The kernel is told that the one to whom they go is reached (MSG_CONFIRM).
+    pub confirmed: bool,
+}
+
+impl Manner {
+    const fn flags(self) -> libc::c_int {
+        let confirm = match self.confirmed {
+            true => libc::MSG_CONFIRM,
+            false => 0,
+        };
+        libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | confirm
+    }
+}
+
 /// Sends runs of packets of equal size as one message each, which kernel or network card cut apart again (UDP_SEGMENT,
 /// udp(7)). All memory is taken by [`SendBatch::new`]; no call blocks.
 pub struct SendBatch {
@@ -110,7 +129,11 @@ impl SendBatch {
         packets: &[Segment<'_>],
         segmentation: bool,
     ) -> Result<Taken, Rejected> {
-        self.transmit(socket, &RawAddress::new(to), packets, segmentation)
+        let manner = Manner {
+            segmentation,
+            confirmed: false,
+        };
+        self.transmit(socket, &RawAddress::new(to), packets, manner)
     }
 
     /// The same to an address in the kernel's layout.
@@ -119,9 +142,10 @@ impl SendBatch {
         fd: BorrowedFd<'_>,
         to: &RawAddress,
         packets: &[Segment<'_>],
-        segmentation: bool,
+        manner: Manner,
     ) -> Result<Taken, Rejected> {
-        let messages = self.gather(to, &packets[..packets.len().min(MAX_PACKETS)], segmentation);
+        let packets = &packets[..packets.len().min(MAX_PACKETS)];
+        let messages = self.gather(to, packets, manner.segmentation);
         let taken = loop {
             // SAFETY: the first `messages` headers were just filled with pointers into `to`,
             // `packets`, `vectors` and `controls`, all of which outlive the call; the kernel only
@@ -131,7 +155,7 @@ impl SendBatch {
                     fd.as_raw_fd(),
                     self.messages.as_mut_ptr(),
                     messages as libc::c_uint,
-                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                    manner.flags(),
                 )
             });
             match result {

@@ -7,7 +7,8 @@ use bumpless_guard::MAX_EXTENSIONS;
 
 use super::{Maps, Ways};
 use crate::layout::{
-    ANSWERS, ECHO, FLOW, HAS_ANSWERS, HAS_PORT_FROM, KEY_LEN, PORT_FROM, Shapes, TCP_BIT, V6_BIT,
+    ANSWERS, ECHO, FLOW, HAS_ANSWERS, HAS_PORT_FROM, KEY_LEN, PORT_FROM, RESOLUTION, Shapes,
+    TCP_BIT, V6_BIT,
 };
 use bumpless_bpf::{
     Assembler, Condition::*, Helper, Label, Operation::*, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9,
@@ -33,6 +34,9 @@ const ETHERNET: i32 = 14;
 const TAG: i32 = 4;
 const MAX_TAGS: usize = 2;
 const IPV6: i32 = 40;
+/// ARP up to the end of the sender's IPv4 address, and where that begins.
+const ARP: i32 = 18;
+const ARP_SENDER: i16 = 14;
 
 /// A number of 16 bits as it lies in a frame and is loaded by this machine.
 const fn network(number: u16) -> i32 {
@@ -47,11 +51,13 @@ pub fn classify(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
         ports: code.label(),
         icmp: code.label(),
         echo: code.label(),
+        arp: code.label(),
+        discovery: code.label(),
         none: ways.unknown,
     };
     code.load(Size::Word, DATA, R1, 0);
     code.load(Size::Word, DATA_END, R1, 4);
-    ethernet(code, ways, &labels);
+    ethernet(code, ways, &labels, shapes);
     code.here(labels.ipv4);
     ipv4(code, ways, &labels, shapes);
     code.here(labels.ipv6);
@@ -62,7 +68,13 @@ pub fn classify(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
     if shapes.echo {
         code.here(labels.icmp);
         icmp(code, ways, &labels);
-        echo(code, ways, maps);
+        of_sender(code, (ECHO, ways.icmp), ways, maps);
+    }
+    if shapes.resolution {
+        code.here(labels.arp);
+        arp(code, ways);
+        code.here(labels.discovery);
+        of_sender(code, (RESOLUTION, ways.resolution), ways, maps);
     }
 }
 
@@ -74,6 +86,10 @@ struct Labels {
     icmp: Label,
     /// An echo reply, if these are told apart.
     echo: Label,
+    /// ARP at `AT`, if who asks is told apart.
+    arp: Label,
+    /// Neighbour discovery, likewise; the address is in the key.
+    discovery: Label,
     none: Label,
 }
 
@@ -93,7 +109,11 @@ fn within(code: &mut Assembler, length: i32, none: Label) {
     code.jump_if_register(R4, Greater, END, none);
 }
 
-fn ethernet(code: &mut Assembler, ways: &Ways, labels: &Labels) {
+fn ethernet(code: &mut Assembler, ways: &Ways, labels: &Labels, shapes: Shapes) {
+    let arp = match shapes.resolution {
+        true => labels.arp,
+        false => ways.resolution,
+    };
     for tags in 0..=MAX_TAGS {
         let at = ETHERNET + TAG * tags as i32;
         let next = code.label();
@@ -104,7 +124,7 @@ fn ethernet(code: &mut Assembler, ways: &Ways, labels: &Labels) {
         code.number(Move, AT, at);
         code.jump_if(R1, Equal, network(0x0800), labels.ipv4);
         code.jump_if(R1, Equal, network(0x86dd), labels.ipv6);
-        code.jump_if(R1, Equal, network(0x0806), ways.resolution);
+        code.jump_if(R1, Equal, network(0x0806), arp);
         for tag in [0x8100, 0x88a8, 0x9100] {
             code.jump_if(R1, Equal, network(tag), next);
         }
@@ -201,7 +221,10 @@ fn extension(code: &mut Assembler, ways: &Ways, labels: &Labels, (place, shapes)
     code.jump_if(R3, NotEqual, 255, ways.icmp);
     code.jump_if(R2, Less, 133, ways.icmp);
     code.jump_if(R2, Greater, 137, ways.icmp);
-    code.jump(ways.resolution);
+    code.jump(match shapes.resolution {
+        true => labels.discovery,
+        false => ways.resolution,
+    });
 
     // R2 becomes the header's length.
     code.here(fragment);
@@ -306,14 +329,32 @@ fn icmp(code: &mut Assembler, ways: &Ways, labels: &Labels) {
     code.here(labels.echo);
 }
 
-/// From the address, which is in the key already, to the flow of its echo replies.
-fn echo(code: &mut Assembler, ways: &Ways, maps: Maps) {
-    code.store_number(Size::Word, STACK, KEY + 4, ECHO);
+/// The key with the sender of ARP for IPv4 over Ethernet (RFC 826); of any other kind nobody is known.
+fn arp(code: &mut Assembler, ways: &Ways) {
+    reach(code, R1, AT, ARP, ways.resolution);
+    // Ethernet, IPv4, and the lengths of their addresses.
+    for (at, expected) in [(0, 1), (2, 0x0800), (4, 0x0604)] {
+        code.load(Size::Half, R2, R1, at);
+        code.jump_if(R2, NotEqual, network(expected), ways.resolution);
+    }
+    code.store_number(Size::Word, STACK, KEY, 0);
+    code.store_number(Size::Double, STACK, ADDRESS, 0);
+    code.store_number(Size::Word, STACK, ADDRESS + 8, 0);
+    // By halves: behind an Ethernet header it lies at no multiple of four.
+    for at in [0, 2] {
+        code.load(Size::Half, R2, R1, ARP_SENDER + at);
+        code.store(Size::Half, STACK, ADDRESS + 12 + at, R2);
+    }
+}
+
+/// From the address, which is in the key already, to its flow of this shape; goes to `none` if it has none.
+fn of_sender(code: &mut Assembler, (shape, none): (i32, Label), ways: &Ways, maps: Maps) {
+    code.store_number(Size::Word, STACK, KEY + 4, shape);
     code.map(R1, maps.senders);
     code.register(Move, R2, STACK);
     code.number(Add, R2, KEY.into());
     code.call(Helper::LookUp);
-    code.jump_if(R0, Equal, 0, ways.icmp);
+    code.jump_if(R0, Equal, 0, none);
     code.load(Size::Word, R8, R0, 0);
     code.jump(ways.found);
 }

@@ -1,6 +1,6 @@
 //! Whether a flow's budget covers a frame, as `bumpless_guard`'s deferrable server has it (V-14, V-51).
 
-use super::{DROP, Maps, PASS, Ways};
+use super::{Clocks, DROP, Maps, PASS, Ways};
 use crate::layout::{Cause, USED_BITS, USED_MAX, budget};
 use bumpless_bpf::{
     Assembler, Condition::*, Helper, Label, Operation::*, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9,
@@ -11,7 +11,7 @@ use bumpless_bpf::{
 const INDEX: i16 = -4;
 
 /// Decides on the flow whose number is in `R8`, and on those of [`Ways`].
-pub fn decide(code: &mut Assembler, ways: &Ways, registered: u32, maps: Maps) {
+pub fn decide(code: &mut Assembler, ways: &Ways, (registered, clocks): (u32, Clocks), maps: Maps) {
     let number = |place: u32| (registered + place) as i32;
     let built_in = [ways.resolution, ways.icmp, ways.fragment];
     for (place, label) in (0..).zip(built_in) {
@@ -27,7 +27,7 @@ pub fn decide(code: &mut Assembler, ways: &Ways, registered: u32, maps: Maps) {
     code.store(Size::Word, STACK, INDEX, R8);
     look_up(code, maps.budgets, beyond);
     code.register(Move, R9, R0);
-    server(code, (pass, drop, closed));
+    server(code, clocks, (pass, drop, closed));
     for (label, cause, answer) in [
         (closed, Cause::Closed, DROP),
         (drop, Cause::Capacity, DROP),
@@ -50,14 +50,20 @@ fn look_up(code: &mut Assembler, map: i32, none: Label) {
 }
 
 /// The deferrable server with its budget at `R9`, without a lock: the number of the period and what was used in it are one word.
-fn server(code: &mut Assembler, (pass, drop, closed): (Label, Label, Label)) {
+fn server(code: &mut Assembler, clocks: Clocks, (pass, drop, closed): (Label, Label, Label)) {
     let (over, counted, used) = (code.label(), code.label(), code.label());
+    let (fine, read) = (code.label(), code.label());
     code.load(Size::Double, R7, R9, budget::CAPACITY);
     code.jump_if(R7, Equal, 0, closed);
     // Without a rate the period is zero.
     code.load(Size::Double, R6, R9, budget::PERIOD);
     code.jump_if(R6, Equal, 0, pass);
+    code.jump_if(R6, Less, clocks.fine_below, fine);
     code.call(Helper::Now);
+    code.jump(read);
+    code.here(fine);
+    code.call(Helper::Time);
+    code.here(read);
     code.load(Size::Double, R1, R9, budget::END);
     code.jump_if_register(R0, NotLess, R1, over);
     code.load(Size::Double, R2, R9, budget::WORD);

@@ -118,7 +118,8 @@ const GUARD: SectionInfo = SectionInfo {
             INTERFACES,
             Presence::Required,
             "Where frames are judged before the kernel makes buffers of them. Each of these interfaces has every budget for itself, so that a \
-             flood on one costs no flow its packets on another. Of a bond or a bridge name the cards; VLANs are looked through."
+             flood on one costs no flow its packets on another. Of a bond or a bridge name the cards; VLANs are looked through. Interfaces \
+             without an Ethernet header (WireGuard, TUN, PPP, tunnels) are refused: name those that carry them."
         ),
         field!(
             "socket",
@@ -200,7 +201,8 @@ const REST: SectionInfo = SectionInfo {
             "packets a second",
             PER_SECOND,
             Presence::Default("500"),
-            "Everything else, and what contradicts itself: spanning tree, LACP, PTP, IGMP, IPsec."
+            "Everything else, and what contradicts itself: spanning tree, LACP, PTP, IGMP, IPsec. What IPsec encrypts (ESP) or signs (AH) is \
+             of no flow: give as many as come so."
         ),
     ],
     parts: &[],
@@ -306,7 +308,7 @@ const REGISTRATION: SectionInfo = SectionInfo {
             "priority",
             PRIORITY,
             Presence::Default("99"),
-            "The highest priority that a socket may be registered with."
+            "The highest priority that a socket may be registered with. Status shows it; on Linux it has no effect yet."
         ),
         field!(
             "burst_max",

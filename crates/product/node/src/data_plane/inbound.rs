@@ -29,7 +29,7 @@ impl Cores {
     /// Takes everything that `port` has received, at most one batch; returns whether there is more.
     pub fn receive<L: Link, S: Suite>(&mut self, port: &mut LinkPort<L, S>, now: Instant) -> bool {
         let link = port.id();
-        let (driver, addresses, protection) = port.receiving();
+        let (driver, addresses, protection, reached) = port.receiving();
         let mut strangers = 0;
         let outcome = driver.receive(&mut |from, datagram| {
             self.counters.count(Counter::DatagramsReceived);
@@ -41,8 +41,9 @@ impl Cores {
             };
             match protection.open(source, datagram, now) {
                 Ok(message) => {
-                    if self.handle(link, source, message, now) {
+                    if let Some(answered) = self.handle(link, source, message, now) {
                         protection.confirm(source);
+                        reached.handle_answer(source, answered, now);
                     }
                 }
                 Err(cause) => self.counters.count(cause),
@@ -62,14 +63,15 @@ impl Cores {
         outcome.more
     }
 
-    /// Hands `message` to its core. Returns whether it shows that `source` is there at present.
+    /// Hands `message` to its core. Returns, if it shows that `source` is there at present, when what it answers was sent on this link;
+    /// zero: it answers nothing.
     fn handle(
         &mut self,
         link: LinkId,
         source: Correspondent,
         message: &[u8],
         now: Instant,
-    ) -> bool {
+    ) -> Option<Instant> {
         match (parse(message), source) {
             (Err(error), _) => self.counters.count(error.counter()),
             (Ok(Packet::Data { header, payload }), Correspondent::Partner(peer)) => {
@@ -87,15 +89,17 @@ impl Cores {
                 }
             }
             (Ok(Packet::Heartbeat(heartbeat)), Correspondent::Partner(_)) => {
-                return self.redundancy.handle_heartbeat(link, &heartbeat, now);
+                let is_there = self.redundancy.handle_heartbeat(link, &heartbeat, now);
+                return is_there.then_some(Instant::from_nanos(heartbeat.echo_sent_at));
             }
             (Ok(Packet::WitnessReply(reply)), Correspondent::Reference(reference)) => {
                 let reference = ReferenceId(reference);
-                return self.redundancy.handle_witness_reply(reference, &reply, now);
+                let is_there = self.redundancy.handle_witness_reply(reference, &reply, now);
+                return is_there.then_some(Instant::from_nanos(reply.echo_sent_at));
             }
             // A message of a kind that this source never sends.
             (Ok(_), _) => self.counters.count(Counter::DiscardWrongKind),
         }
-        false
+        None
     }
 }

@@ -14,6 +14,7 @@ use bumpless_wire::EnvelopeHeader;
 pub use self::states::SendState;
 use super::addresses::{Addresses, Correspondent};
 use super::protection::{BURST, Protection, Unsealed, Use};
+use super::reached::Reached;
 use super::strangers::Strangers;
 use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
@@ -27,6 +28,7 @@ pub struct LinkPort<L = Box<dyn Link + Send>, S: Suite = RingSuite> {
     driver: L,
     pacer: Pacer,
     addresses: Addresses,
+    reached: Reached,
     protection: Protection<S>,
     /// Padding that makes a message as long as the longest.
     zeros: Box<[u8]>,
@@ -70,6 +72,7 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
             screen: settings.screens.then(known),
             strangers: Strangers::new(now),
             screened: 0,
+            reached: Reached::new(&addresses),
             addresses,
             protection,
             zeros: vec![0; settings.message_max.into()].into_boxed_slice(),
@@ -90,9 +93,16 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         self.driver.descriptor()
     }
 
-    /// What receiving takes: the driver, who is where, and what opens messages.
-    pub fn receiving(&mut self) -> (&mut L, &Addresses, &mut Protection<S>) {
-        (&mut self.driver, &self.addresses, &mut self.protection)
+    /// What receiving takes: the driver, who is where, what opens messages, and whom this node's messages reach.
+    pub fn receiving(&mut self) -> (&mut L, &Addresses, &mut Protection<S>, &mut Reached) {
+        let Self {
+            driver,
+            addresses,
+            protection,
+            reached,
+            ..
+        } = self;
+        (driver, addresses, protection, reached)
     }
 
     /// Forgets how messages differed when none has come since for a while.
@@ -237,7 +247,7 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         (bytes, now): (usize, Instant),
         counters: &mut Counters,
     ) {
-        let (outcome, overhead) = match self.send(to, messages) {
+        let (outcome, overhead) = match self.send(to, messages, now) {
             Ok(sent) => sent,
             Err(Unsealed::NoKey) => {
                 return counters.add(Counter::SendNoKey, messages.len() as u64);
@@ -267,21 +277,27 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         &mut self,
         to: Correspondent,
         messages: &[Segment<'_>],
+        now: Instant,
     ) -> Result<(SendOutcome, usize), Unsealed> {
         let Some(address) = self.addresses.address(to) else {
             return Ok((SendOutcome::default(), 0));
         };
+        let (driver, is_reached) = (&mut self.driver, self.reached.is_reached(to, now));
+        let mut send = |datagrams: &[Segment<'_>]| match is_reached {
+            true => driver.send_confirmed(address, datagrams),
+            false => driver.send(address, datagrams),
+        };
         let Some(sealed) = self.protection.seal(to, messages)? else {
-            return Ok((self.driver.send(address, messages), 0));
+            return Ok((send(messages), 0));
         };
         let outcome = match sealed.count() {
             1 => {
                 let mut one = [Segment::default()];
-                self.driver.send(address, sealed.datagrams(&mut one))
+                send(sealed.datagrams(&mut one))
             }
             _ => {
                 let mut many = [Segment::default(); BURST];
-                self.driver.send(address, sealed.datagrams(&mut many))
+                send(sealed.datagrams(&mut many))
             }
         };
         Ok((outcome, EnvelopeHeader::OVERHEAD))

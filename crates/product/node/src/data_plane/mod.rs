@@ -24,6 +24,7 @@ pub mod members;
 mod notices;
 mod outbound;
 pub mod protection;
+pub mod reached;
 mod resume;
 mod snapshot;
 mod strangers;

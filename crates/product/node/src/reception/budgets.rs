@@ -1,5 +1,8 @@
 //! Budgets of a node's networks: which flows of its own it has on which of the computer's interfaces, and what they cost.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+
 use bumpless_base::NodeId;
 use bumpless_capture::interfaces;
 use bumpless_config::Config;
@@ -15,6 +18,19 @@ pub fn interfaces_of(config: &Config, node: NodeId) -> Vec<String> {
     let all = interfaces().unwrap_or_default().into_iter();
     let mine = all.filter(|it| it.addresses.iter().any(|&address| has(address)));
     mine.map(|it| it.name).collect()
+}
+
+/// Whether an address of this node's is on no interface, not even the loopback one: it may come.
+pub fn is_awaited(config: &Config, node: NodeId) -> bool {
+    let own = &config.nodes[usize::from(node.0)].addresses;
+    own.iter().flatten().any(|&address| is_absent(address))
+}
+
+fn is_absent(mut address: SocketAddr) -> bool {
+    // At a port of the kernel's choice: the node may have its own one open.
+    address.set_port(0);
+    let bound = UdpSocket::bind(address);
+    bound.is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
 /// What is asked of the guard of `node` with this configuration.
@@ -101,6 +117,14 @@ mod tests {
     use bumpless_config::Registration;
 
     use super::*;
+
+    #[test]
+    fn an_address_that_no_interface_has_is_awaited_and_one_of_the_loopback_interface_is_not() {
+        let is_absent = |text: &str| is_absent(text.parse().expect("an address"));
+        assert!(!is_absent("127.0.0.1:4700") && !is_absent("127.9.8.7:4700"));
+        // Kept for documents (RFC 5737, RFC 3849).
+        assert!(is_absent("192.0.2.77:4700") && is_absent("[2001:db8::77]:4700"));
+    }
 
     #[test]
     fn the_more_of_what_is_registered_may_come_at_once_the_less_of_a_flood_is_borne() {

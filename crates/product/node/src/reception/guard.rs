@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use bumpless_base::NodeId;
 use bumpless_config::{Config, ReceptionGuard, Registration};
 use bumpless_guard::Setup;
-use bumpless_reception::{Filter, NamedFlow, Reception, StartError, Wanted, setup};
+use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, Wanted, setup};
 use serde_json::{Value, json};
 
-use super::budgets::{interfaces_of, less_borne, load, load_with, planned};
+use super::budgets::{interfaces_of, is_awaited, less_borne, load, load_with, planned};
 use super::programs::{
     Flows, Limits, Programs, Refusal, Registered, Registry, Roster, patterns, socket_path,
 };
@@ -24,6 +24,10 @@ use crate::note::Note;
 const LOOK: Duration = Duration::from_millis(20);
 /// Between two looks at the interfaces.
 const ROUND: Duration = Duration::from_secs(1);
+
+/// That no interface but the loopback one has an address of the node's.
+const NOWHERE: &str = "no interface but the loopback one has an address of this node's, so that no network is guarded against floods of \
+                       packets: an interface is guarded within a second once it has one (see `ip address`)";
 
 /// What guards a node's networks until it is ended.
 #[derive(Clone, Default)]
@@ -77,7 +81,7 @@ impl NetworkGuard {
     /// configuration begin at `folder`.
     pub fn start((config, node): (&Config, NodeId), folder: &Path, notes: &mut Vec<Note>) -> Self {
         let interfaces = interfaces_of(config, node);
-        if interfaces.is_empty() {
+        if interfaces.is_empty() && !is_awaited(config, node) {
             return Self::default();
         }
         if config.reception.guard == ReceptionGuard::Off {
@@ -141,6 +145,7 @@ impl NetworkGuard {
         });
         let besides = lifted
             .into_iter()
+            .chain(held.interfaces.is_empty().then(|| NOWHERE.to_owned()))
             .chain(held.renewal.failure.clone())
             .chain(held.against.clone())
             .chain(held.less_borne.clone());
@@ -303,7 +308,7 @@ impl Held {
     ) -> Result<Self, Vec<StartError>> {
         let (flows, rest) = planned(config, node);
         let setup = setup(&flows, &rest);
-        let limits = |asked| limits(config, asked, interfaces.len());
+        let limits = |asked| limits(config, asked, interfaces.len().max(1));
         let registry = config.registration.as_ref().map(limits);
         let registry = registry.map(|limits| Registry::new(limits, patterns(&flows)));
         let roster = Roster::new(setup.clone(), &flows, registry);
@@ -325,9 +330,11 @@ impl Held {
         })
     }
 
-    /// Lets everything pass while applications come that have no budget yet.
+    /// Lets everything pass while applications come that have no budget yet. First what has gone and come back is attached again: a driver
+    /// that begins anew for it does so before the change is made.
     fn lift(&mut self) {
         if !self.renewal.is_lifted {
+            self.reception.look_after();
             self.renewal.is_lifted = self.reception.lift(&self.open).is_ok();
         }
     }
@@ -354,7 +361,7 @@ impl Held {
 
     /// Has the configuration's flows and limits hold for what programs register; what is registered against them stays until it ends.
     fn follow(&mut self, config: &Config, flows: &[NamedFlow]) {
-        let limits = |asked| limits(config, asked, self.interfaces.len());
+        let limits = |asked| limits(config, asked, self.interfaces.len().max(1));
         let limits = config.registration.as_ref().map(limits);
         if let (Some(registry), Some(limits)) = (&mut self.roster.registry, limits) {
             self.against = registry.impose(limits, patterns(flows));
@@ -365,17 +372,23 @@ impl Held {
     fn look_after(&mut self, config: &Config) {
         self.reception.look_after();
         let (flows, rest) = planned(config, self.node);
+        self.find_interfaces(config, (&flows, rest));
         if !self.against.is_empty() {
             self.follow(config, &flows);
         }
         let with_registered = load_with(config, self.node, &self.roster.rates());
         self.less_borne = less_borne(&load(config, self.node), &with_registered);
+    }
+
+    /// Guards interfaces that have come to the node's addresses. What programs may register is reckoned with one interface more then.
+    fn find_interfaces(&mut self, config: &Config, (flows, rest): (&[NamedFlow], Rest)) {
+        let before = self.interfaces.len();
         for name in interfaces_of(config, self.node) {
             if self.interfaces.contains(&name) {
                 continue;
             }
             let wanted = Wanted {
-                setup: &setup(&flows, &rest),
+                setup: &setup(flows, &rest),
                 room: self.roster.room(),
                 registered: &self.roster.registered(),
                 interfaces: &[],
@@ -384,6 +397,9 @@ impl Held {
                 self.reception.add(filter, &name);
                 self.interfaces.push(name);
             }
+        }
+        if self.interfaces.len() > before {
+            self.follow(config, flows);
         }
     }
 }

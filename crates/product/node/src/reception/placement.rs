@@ -12,7 +12,7 @@ use bumpless_placement::{
     survey,
 };
 
-use super::budgets::interfaces_of;
+use super::budgets::{interfaces_of, is_awaited};
 use crate::note::Note;
 
 /// One of this computer's interfaces that has an address of a node's.
@@ -58,8 +58,13 @@ pub fn start(
         command
     });
     let names = interfaces_of(config, node);
-    let with = (Tree::default(), Path::new(FOLDER));
-    let (placement, refused) = Placement::start(with, &names, &wanted(config), command);
+    let (with, wanted) = ((Tree::default(), Path::new(FOLDER)), wanted(config));
+    if names.is_empty() && !wanted.is_nothing() && is_awaited(config, node) {
+        let text = "no interface but the loopback one has an address of this node's yet, so that interrupts and threads stay where they are, other than [reception] \
+                    asks for: start the node again once one has";
+        notes.push(Note::lasting(text.to_owned()));
+    }
+    let (placement, refused) = Placement::start(with, &names, &wanted, command);
     notes.extend(refused.into_iter().map(Note::lasting));
     placement
 }

@@ -380,7 +380,7 @@ const fn port_of(pattern: &Match) -> Option<(Transport, u16)> {
         Match::Port(transport, port) | Match::PortFrom(transport, port, _) => {
             Some((transport, port))
         }
-        Match::Answers(..) | Match::EchoReplies(_) => None,
+        Match::Answers(..) | Match::EchoReplies(_) | Match::Resolution(_) => None,
     }
 }
 
@@ -395,7 +395,7 @@ fn impossible(terms: &message::Terms) -> Option<String> {
     let least = Duration::from_nanos(PERIOD_MIN);
     (!(least..=PERIOD_MAX).contains(&terms.period)).then(|| {
         format!(
-            "the period of {:?} is not 1 ms to 60 s: a shorter one bounds nothing by a clock of ticks, a longer one no flood",
+            "the period of {:?} is not 1 ms to 60 s: a shorter one is not measured, a longer one bounds no flood",
             terms.period
         )
     })

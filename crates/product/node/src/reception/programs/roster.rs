@@ -25,7 +25,7 @@ pub fn patterns(flows: &[NamedFlow]) -> HashMap<Match, String> {
     let of = |flow: &NamedFlow| {
         let name = flow.name.clone();
         let patterns = flow.matches.clone().into_iter();
-        patterns.map(move |it| (it, name.clone()))
+        patterns.map(move |it| (it.canonical(), name.clone()))
     };
     named.flat_map(of).collect()
 }
