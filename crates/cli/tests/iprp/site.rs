@@ -1,6 +1,7 @@
 //! Two hosts in namespaces with their daemons, and ordinary programs between them.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -196,8 +197,27 @@ impl Site {
     }
 
     pub fn udp(&self, host: &str, address: &str) -> UdpSocket {
-        self.hosts.at(host, || UdpSocket::bind(address).unwrap())
+        let socket = self.hosts.at(host, || UdpSocket::bind(address).unwrap());
+        hold_for_seconds(&socket);
+        socket
     }
+}
+
+/// Has `socket` hold what comes in some seconds: the kernel's default is full after a third of one at 1,000 datagrams a second, and a
+/// program of a test may wait for a processor for longer, behind other tests.
+fn hold_for_seconds(socket: &UdpSocket) {
+    let bytes: libc::c_int = 16 << 20;
+    // SAFETY: the kernel reads as many bytes as `bytes` has, which lives through the call.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Numbered datagrams at an even rate, from an ordinary socket.

@@ -235,24 +235,25 @@ impl Reception {
     /// passed over.
     ///
     /// # Errors
-    /// The first of the kernel's if it refuses on every interface: then there is what was there.
+    /// The first of the kernel's if it refuses on one that is still there: then there is what was there on that one alone, and to lift
+    /// again does no harm.
     pub fn lift(&self, open: &Filter) -> io::Result<()> {
         let attached = self
             .interfaces
             .iter()
             .filter_map(|it| it.state.as_ref().ok());
         let there = attached.filter(|it| it.link.holds());
-        let (mut any, mut refused) = (false, None);
+        let mut refused = None;
         for attached in there {
-            match open.take_over(&attached.link) {
-                Ok(()) => any = true,
-                Err(error) => refused = refused.or(Some(error)),
-            }
+            // One that goes at this very moment passes everything.
+            let lifted = open.take_over(&attached.link);
+            let lifted = lifted.or_else(|error| match attached.link.holds() {
+                true => Err(error),
+                false => Ok(()),
+            });
+            refused = refused.or(lifted.err());
         }
-        match refused {
-            Some(error) if !any => Err(error),
-            _ => Ok(()),
-        }
+        refused.map_or(Ok(()), Err)
     }
 
     /// How many interfaces it has.

@@ -4,7 +4,7 @@
 //! of it, since whatever is loaded becomes a state of the program that runs here.
 
 use crate::retain::{Record, Table};
-use crate::{Application, CycleContext, LoadError, ProgramFault};
+use crate::{Application, CycleContext, LoadError, Mishap, ProgramFault};
 use bumpless_base::Pieces;
 
 /// Makes states of an application from those of the version before.
@@ -118,6 +118,10 @@ impl<A: Application, C: Conversion<A>> Application for Successor<A, C> {
         self.application.execute(context, inputs, outputs)
     }
 
+    fn mishap(&mut self) -> Option<Mishap> {
+        self.application.mishap()
+    }
+
     fn can_fail(&self) -> bool {
         self.application.can_fail()
     }
@@ -194,6 +198,12 @@ mod tests {
             self.count += 1;
             Ok(())
         }
+        fn mishap(&mut self) -> Option<Mishap> {
+            Some(Mishap {
+                fault: ProgramFault::new(crate::ProgramFaultKind::Crash, "ended"),
+                counts: true,
+            })
+        }
         fn state_size_max(&self) -> usize {
             2
         }
@@ -229,6 +239,15 @@ mod tests {
                 _ => Err(LoadError::Conversion { reason: "too much" }),
             }
         }
+    }
+
+    #[test]
+    fn what_happens_to_the_next_version_between_two_cycles_is_told() {
+        let counter = Counter {
+            version: 2,
+            count: 0,
+        };
+        assert!(Successor::new(counter, Added).mishap().is_some());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod change;
 mod groups;
+mod keyless;
 mod sessions;
 mod telling;
 mod troubles;
@@ -38,6 +39,7 @@ use crate::ping::Pings;
 use crate::request::{Reply, Request};
 use crate::root::Root;
 use crate::status::{Status, Surroundings};
+use keyless::Keyless;
 use troubles::{Of, Troubles};
 
 pub use telling::Outbox;
@@ -106,7 +108,7 @@ pub struct State {
     asking: Option<SyncSender<Reply>>,
     refused: BTreeMap<String, u64>,
     /// Frames without a session, by where they came from.
-    keyless: BTreeMap<IpAddr, u32>,
+    keyless: Keyless,
     troubles: Troubles,
     ended: bool,
 }
@@ -123,7 +125,7 @@ impl State {
             captures: Vec::new(),
             asking: None,
             refused: BTreeMap::new(),
-            keyless: BTreeMap::new(),
+            keyless: Keyless::default(),
             troubles: Troubles::default(),
             ended: false,
         }

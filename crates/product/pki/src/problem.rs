@@ -98,6 +98,17 @@ impl Problem {
         }
     }
 
+    /// The whole, in words that stay the same for as long as it is wrong.
+    pub fn lasting(&self) -> String {
+        match &self.cause {
+            Cause::Certificate(fault) => {
+                let (path, wrong) = (self.path.display(), fault.lasting());
+                format!("{path}: the certificate {wrong}; {}", self.remedy())
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// What would be right.
     pub fn remedy(&self) -> String {
         match &self.cause {

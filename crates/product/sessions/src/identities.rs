@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bumpless_pki::{Identity, IdentityPaths, Problems};
+use bumpless_pki::{Identity, IdentityPaths, Problem, Problems};
 
 /// Files of the identity are read again no more often than this.
 const RELOAD: Duration = Duration::from_secs(1);
@@ -71,6 +71,8 @@ impl Identities {
         // Before it is read: if it changes meanwhile, it is read again.
         let found = mark(&paths);
         if self.list == Some(found) {
+            // Another one may have been there meanwhile.
+            self.list_refused = None;
             return None;
         }
         match self.loaded.with_lists(&paths) {
@@ -121,8 +123,11 @@ impl Identities {
     /// What needs care, a line each: files that cannot be used, what will end, and what has not been renewed.
     pub fn cares(&self) -> Vec<String> {
         let refused = |(what, problems): (&str, &Option<Problems>)| {
-            let problems = problems.as_ref()?.to_string().replace('\n', "; ");
-            Some(format!("{what}: {problems}"))
+            let problems = problems.as_ref()?.0.iter().map(Problem::lasting);
+            Some(format!(
+                "{what}: {}",
+                problems.collect::<Vec<_>>().join("; ")
+            ))
         };
         let files =
             "the files of this node's certificate cannot be used, and what they had is used on";

@@ -161,6 +161,30 @@ fn a_list_that_cannot_be_used_is_told_and_tried_until_it_can() {
 }
 
 #[test]
+fn a_list_that_cannot_be_used_and_is_taken_away_again_is_told_no_more() {
+    let mut site = Site::new();
+    fs::write(site.own("revoked.pem"), "nonsense").unwrap();
+    assert!(!site.look());
+    fs::remove_file(site.own("revoked.pem")).unwrap();
+    assert!(!site.look());
+    assert_eq!(site.cares(), "");
+}
+
+#[test]
+fn what_stays_wrong_is_told_once() {
+    let mut site = Site::new();
+    let mut told = 0;
+    for days in [91, 92, 93] {
+        site.clock.store(NOW + days * DAY, Ordering::Relaxed);
+        assert!(site.lets_in());
+        let now = site.began + SECOND * site.looks;
+        told += u32::from(site.identities.news(now).is_some());
+    }
+    assert_eq!(told, 1);
+    assert!(site.cares().contains("has ended"), "{}", site.cares());
+}
+
+#[test]
 fn the_end_of_the_nodes_certificate_is_told_before_it_comes() {
     let mut site = Site::new();
     let told_after = |site: &mut Site, days: u64| {

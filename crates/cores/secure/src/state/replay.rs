@@ -17,7 +17,7 @@ pub enum Replay {
     Counter,
     /// As with `Counter`, and a process that another one has followed does not come back. Secrets are of the session.
     Session,
-    /// Times grow, and are not older than this.
+    /// As with `Session`, but for the secrets; besides, times grow, and are not older than this.
     Timestamp {
         /// How old a state may be.
         max_age: Duration,
@@ -49,16 +49,16 @@ impl Seen {
         match replay {
             Replay::None => Ok(()),
             Replay::Counter if older => Err(StateRefusal::Replayed),
-            Replay::Session if older || past => Err(StateRefusal::Replayed),
+            Replay::Session | Replay::Timestamp { .. } if older || past => {
+                Err(StateRefusal::Replayed)
+            }
             Replay::Counter | Replay::Session => Ok(()),
             Replay::Timestamp { max_age } => {
-                // A clock that was ahead was set right: times of then are no measure, but counters still are.
-                let measure = match self.newest_ns > now_ns.saturating_add(AHEAD_NS) {
-                    true if older => return Err(StateRefusal::Replayed),
-                    true => 0,
-                    false => self.newest_ns,
-                };
-                check_time(header.published_ns, (measure, now_ns), max_age)
+                // A clock that was ahead was set right: times of then are no measure. What was opened then comes no more when
+                // they come true, since counters are compared as well.
+                let ahead = self.newest_ns > now_ns.saturating_add(AHEAD_NS);
+                let newest_ns = if ahead { 0 } else { self.newest_ns };
+                check_time(header.published_ns, (newest_ns, now_ns), max_age)
             }
         }
     }

@@ -81,6 +81,7 @@ impl ControlPlane {
             self.config = before;
             return (refusal(words), false);
         }
+        self.no_trouble("rules");
         let (watched, modes) = (self.config.watched(), host::modes(&self.config));
         self.tell(ToData::Monitored(watched, modes));
         let changed = change.is_some();
@@ -138,6 +139,9 @@ impl ControlPlane {
         };
         self.no_trouble("networks");
         let Some(change) = change else {
+            if self.state.troubles.has("rules") {
+                self.replace_rules();
+            }
             return false;
         };
         self.take_networks(change);

@@ -13,11 +13,6 @@ use crate::agreements::News;
 use crate::closed::{HostId, Outgoing};
 use crate::exchange::ToData;
 
-/// Addresses of which frames without a session are counted.
-const KEYLESS_MAX: usize = 64;
-/// After so many of them it is told.
-const MANY: u32 = 8;
-
 impl ControlPlane {
     /// Does what sessions ask for, and has hosts called to which something is to be said.
     pub fn follow_sessions(&mut self, now: Instant) {
@@ -48,8 +43,9 @@ impl ControlPlane {
                     self.trouble(Of::Other, &format!("session {at}"), &words);
                 }
                 News::Shown { at } => {
-                    self.state.keyless.remove(&at);
+                    self.state.keyless.forget(at);
                     self.no_trouble(&format!("session {at}"));
+                    self.no_trouble(&format!("keys {at}"));
                 }
             }
         }
@@ -63,21 +59,11 @@ impl ControlPlane {
     /// has a key file, say.
     pub fn refuse_without_session(&mut self, from: IpAddr) {
         *self.state.refused.entry("unknown_key".into()).or_default() += 1;
-        let keyless = &mut self.state.keyless;
-        if !keyless.contains_key(&from) && keyless.len() >= KEYLESS_MAX {
-            // Who sends from ever other addresses is to leave room for who has one.
-            let least = keyless.iter().min_by_key(|(_, count)| **count);
-            if let Some(least) = least.map(|(address, _)| *address) {
-                keyless.remove(&least);
-            }
-        }
-        let count = keyless.entry(from).or_default();
-        *count += 1;
-        if *count == MANY {
+        if self.state.keyless.note(from) {
             let words = format!(
                 "{from} seals with keys that were not agreed on with this host: give it a certificate of this group, too, or all hosts the same key file"
             );
-            self.trouble(Of::Other, &format!("session {from}"), &words);
+            self.trouble(Of::Other, &format!("keys {from}"), &words);
         }
     }
 

@@ -97,6 +97,11 @@ impl Troubles {
         has_line
     }
 
+    /// Whether this host has this trouble.
+    pub fn has(&self, about: &str) -> bool {
+        self.of_host.contains_key(about)
+    }
+
     /// It is not so any more.
     pub fn end(&mut self, about: &str) {
         self.of_host.remove(about);

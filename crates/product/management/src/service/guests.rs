@@ -12,8 +12,8 @@ use bumpless_sessions::Ended;
 use crate::Connection;
 use crate::session::{Event, Session};
 
-/// Most at once, and most from one address: who connects and says nothing takes no more than these, each for seconds.
-const MOST: (usize, usize) = (64, 4);
+/// Most at once: who connects and says nothing takes no more than these, each for seconds.
+const MOST: usize = 64;
 
 #[derive(Default)]
 pub struct Guests {
@@ -38,9 +38,9 @@ impl Guests {
         self.connections.clear();
     }
 
-    /// Takes a connection that has come. If there are too many from its address, or altogether, it takes the place of the
-    /// one that has been silent for longest, there or of the address with the most: a partner shows who it is within some
-    /// round trips, and who floods takes the places of its own address.
+    /// Takes a connection that has come. If there are too many, it takes the place of the one that has been silent for
+    /// longest of the address with the most: a partner shows who it is within some round trips, and who floods takes the
+    /// places of its own address.
     pub fn take(
         &mut self,
         stream: TcpStream,
@@ -54,14 +54,14 @@ impl Guests {
         let Ok(connection) = Connection::answer(stream, session, now) else {
             return;
         };
-        self.make_room(ip(&connection));
+        self.make_room();
         self.connections.push(connection);
     }
 
-    fn make_room(&mut self, from: Option<IpAddr>) {
+    fn make_room(&mut self) {
         let places = self.connections.iter();
         let addresses: Vec<_> = places.map(ip).collect();
-        if let Some(at) = leaves(&addresses, from) {
+        if let Some(at) = leaves(&addresses) {
             self.connections.remove(at);
         }
     }
@@ -96,15 +96,14 @@ fn ip(connection: &Connection) -> Option<IpAddr> {
     Some(connection.from()?.ip().to_canonical())
 }
 
-/// Which of those from these addresses, the oldest one first, leaves for another one that comes `from` there.
-fn leaves(addresses: &[Option<IpAddr>], from: Option<IpAddr>) -> Option<usize> {
+/// Which of those from these addresses, the oldest one first, leaves for another one.
+fn leaves(addresses: &[Option<IpAddr>]) -> Option<usize> {
+    if addresses.len() < MOST {
+        return None;
+    }
     let count = |of: Option<IpAddr>| addresses.iter().filter(|&&it| it == of).count();
-    let crowded = match (count(from) >= MOST.1, addresses.len() >= MOST.0) {
-        (true, _) => from,
-        (_, true) => *addresses.iter().rev().max_by_key(|&&it| count(it))?,
-        _ => return None,
-    };
-    addresses.iter().position(|&it| it == crowded)
+    let crowded = addresses.iter().rev().max_by_key(|&&it| count(it))?;
+    addresses.iter().position(|it| it == crowded)
 }
 
 #[cfg(test)]
@@ -119,21 +118,22 @@ mod tests {
     fn who_floods_takes_the_places_of_its_own_address() {
         let mut guests = vec![from(1)];
         for _ in 0..1_000 {
-            if let Some(at) = leaves(&guests, from(2)) {
+            if let Some(at) = leaves(&guests) {
                 guests.remove(at);
             }
             guests.push(from(2));
         }
-        assert_eq!(guests, [from(1), from(2), from(2), from(2), from(2)]);
+        assert_eq!(guests.len(), MOST);
+        assert_eq!(guests.iter().position(|&it| it == from(1)), Some(0));
     }
 
     #[test]
     fn when_all_places_are_taken_the_address_with_the_most_gives_one() {
-        let mut guests: Vec<_> = (0..MOST.0 - 1).map(|at| from(at as u8 / 2)).collect();
-        guests.push(from(200));
-        assert_eq!(leaves(&guests, from(201)), Some(0));
-        let one_each: Vec<_> = (0..MOST.0).map(|at| from(at as u8)).collect();
-        assert_eq!(leaves(&one_each, from(201)), Some(0), "the oldest one");
-        assert_eq!(leaves(&one_each[1..], from(201)), None);
+        let mut guests: Vec<_> = (0..MOST - 1).map(|at| from(at as u8 / 2)).collect();
+        assert_eq!(leaves(&guests), None);
+        guests.insert(0, from(200));
+        assert_eq!(leaves(&guests), Some(1));
+        let one_each: Vec<_> = (0..MOST).map(|at| from(at as u8)).collect();
+        assert_eq!(leaves(&one_each), Some(0), "the oldest one");
     }
 }

@@ -60,15 +60,8 @@ impl CertificateFault {
     pub fn wrong(&self) -> String {
         match self {
             Self::Garbled => "cannot be read as a certificate".into(),
-            Self::Expired { ended, now } => {
-                format!("expired at {} (it is {} here)", told(*ended), told(*now))
-            }
-            Self::NotYet { begins, now } => {
-                format!(
-                    "is valid from {} on (it is {} here)",
-                    told(*begins),
-                    told(*now)
-                )
+            Self::Expired { now, .. } | Self::NotYet { now, .. } => {
+                format!("{} (it is {} here)", self.lasting(), told(*now))
             }
             Self::OtherAuthority => "was issued by none of the authorities that count here".into(),
             Self::BadSignature => "has not been signed by the authority that it names".into(),
@@ -91,6 +84,15 @@ impl CertificateFault {
             Self::OwnKey => "has the key of this node itself".into(),
             Self::NoAuthority => "is not an authority's".into(),
             Self::Other(what) => format!("is refused: {what}"),
+        }
+    }
+
+    /// The same in words that stay the same for as long as it is wrong: without the time of the day.
+    pub fn lasting(&self) -> String {
+        match self {
+            Self::Expired { ended, .. } => format!("expired at {}", told(*ended)),
+            Self::NotYet { begins, .. } => format!("is valid from {} on", told(*begins)),
+            other => other.wrong(),
         }
     }
 

@@ -180,7 +180,7 @@ impl<'a> Found<'a> {
                     format!(
                         "{}: an authority's certificate {}",
                         path.display(),
-                        it.wrong()
+                        it.lasting()
                     )
                 };
                 self.notes.extend(ended.iter().map(told));

@@ -200,6 +200,8 @@ impl Scene<'_> {
                 healed,
                 next: Clock.now().as_nanos(),
             });
+            // What was sent until then is answered before the next outage, or lost by this one.
+            self.wait(HELD_UP, processes)?;
         }
         Ok(all)
     }
