@@ -163,8 +163,11 @@ fn a_list_that_cannot_be_used_is_told_and_tried_until_it_can() {
 #[test]
 fn a_list_that_cannot_be_used_and_is_taken_away_again_is_told_no_more() {
     let mut site = Site::new();
+    fs::remove_file(site.own("revoked.pem")).unwrap();
+    assert!(!site.look(), "there is none, and that is judged by");
     fs::write(site.own("revoked.pem"), "nonsense").unwrap();
     assert!(!site.look());
+    assert!(site.cares().contains("revoked.pem"), "{}", site.cares());
     fs::remove_file(site.own("revoked.pem")).unwrap();
     assert!(!site.look());
     assert_eq!(site.cares(), "");
