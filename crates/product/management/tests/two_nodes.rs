@@ -104,6 +104,13 @@ impl Site {
         self.authority.issue(&name, DAY, now(), &out).unwrap();
     }
 
+    /// Revokes `right.tank`, and brings the list to `left.tank`.
+    fn revoke_right(&self) {
+        self.authority.revoke("right.tank", now()).unwrap();
+        let list = std::fs::read(self.folder.path().join("pki/revoked.pem")).unwrap();
+        std::fs::write(self.folder.path().join("left.tank/revoked.pem"), list).unwrap();
+    }
+
     fn paths(&self, folder: &str) -> IdentityPaths {
         IdentityPaths::in_folder(&self.folder.path().join(folder))
     }
@@ -310,11 +317,7 @@ fn the_keys_of_a_certificate_that_is_revoked_are_over_and_it_gets_no_others() {
     let [(_left, left), (_right, right)] = pair(&site, DAY);
     sealing(&left, None);
     sealing(&right, None);
-    let name = site.authority.name("right.tank").unwrap();
-    site.authority.revoke(name.short(), now()).unwrap();
-    let folder = site.folder.path();
-    let list = std::fs::read(folder.join("pki/revoked.pem")).unwrap();
-    std::fs::write(folder.join("left.tank/revoked.pem"), list).unwrap();
+    site.revoke_right();
     await_told(&left, |it| matches!(it, Told::Forgotten).then_some(()));
     let problem = problem(&left);
     assert!(problem.contains("revoked"), "{problem}");
@@ -336,11 +339,7 @@ fn what_a_data_plane_does_not_take_is_said_again_until_it_does() {
     let (_left, left) = begin_with(setup(&site, "left.tank", 0, ports, DAY), refusing);
     let (_right, right) = begin_with(setup(&site, "right.tank", 1, ports, DAY), refusing);
     assert_eq!(sealing(&left, None), sealing(&right, None));
-    let name = site.authority.name("right.tank").unwrap();
-    site.authority.revoke(name.short(), now()).unwrap();
-    let folder = site.folder.path();
-    let list = std::fs::read(folder.join("pki/revoked.pem")).unwrap();
-    std::fs::write(folder.join("left.tank/revoked.pem"), list).unwrap();
+    site.revoke_right();
     await_told(&left, |it| matches!(it, Told::Forgotten).then_some(()));
 }
 
