@@ -14,6 +14,9 @@ use support::wan::{
     Gone, is_gone, no_file_is_left, running, said, send, signal, sockets, until, wan,
 };
 
+/// The port of phasors at each centre.
+const PHASORS: u16 = 4713;
+
 /// The interpreter, if one was named.
 fn python() -> Option<String> {
     std::env::var("BUMPLESS_PROGRAMS_PYTHON").ok()
@@ -183,8 +186,15 @@ fn a_daemon_that_ends_ends_the_run_with_the_reason() {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.windows(9).any(|it| it == b"iprp\0run\0")
     };
-    let daemon = running("fallen").unwrap().into_iter().find(is_daemon);
-    send(daemon.unwrap(), "-KILL");
+    let daemons = running("fallen").unwrap().into_iter().filter(is_daemon);
+    let daemons: Vec<u64> = daemons.collect();
+    // Streams of phasors begin last: everything that can keep the network from going is there.
+    let hears_phasors = |pid: &u64| {
+        let sockets = std::fs::read_to_string(format!("/proc/{pid}/net/udp")).unwrap_or_default();
+        sockets.contains(&format!(":{PHASORS:04X} "))
+    };
+    until("phasors", || daemons.iter().any(hears_phasors));
+    send(daemons[0], "-KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let words = said(&output);

@@ -23,11 +23,11 @@ const ROOM: usize = 4 << 20;
 /// When each frame of each substation was sent, or came: nanoseconds of CLOCK_BOOTTIME, zero for one that never did.
 type Times = Vec<Vec<u64>>;
 
-/// Streams that run until they are ended.
-#[derive(Debug)]
+/// Streams that run until they are ended, or dropped: their sockets keep the network of a host from going.
+#[derive(Debug, Default)]
 pub struct Streams {
     stop: Arc<AtomicBool>,
-    sender: JoinHandle<Times>,
+    sender: Option<JoinHandle<Times>>,
     readers: Vec<JoinHandle<Times>>,
 }
 
@@ -37,44 +37,50 @@ impl Streams {
     /// # Errors
     /// A port cannot be had.
     pub fn begin(centres: &[Host], sites: &[Host], rate: u32) -> io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let mut streams = Self::default();
         let port = Protocol::Phasors.port();
         let open = |host: &Host, port: u16| {
             let address: Ipv4Addr = host.network;
             host.at(|| UdpSocket::bind((address, port)))
         };
-        let mut readers = Vec::new();
         for centre in centres {
             let socket = open(centre, port)?;
             // Above the system's limit, which is for who is not root; what is refused leaves less room.
             let _ = SockRef::from(&socket).set_recv_buffer_size(ROOM);
             socket.set_read_timeout(Some(LOOK))?;
-            let (stop, count) = (Arc::clone(&stop), sites.len());
-            readers.push(thread::spawn(move || read(&socket, (count, rate), &stop)));
+            let (stop, count) = (Arc::clone(&streams.stop), sites.len());
+            let reader = thread::spawn(move || read(&socket, (count, rate), &stop));
+            streams.readers.push(reader);
         }
         let units: io::Result<Vec<_>> = sites.iter().map(|site| open(site, 0)).collect();
         let to: Vec<_> = centres
             .iter()
             .map(|centre| SocketAddrV4::new(centre.network, port))
             .collect();
-        let (units, ended) = (units?, Arc::clone(&stop));
-        Ok(Self {
-            stop,
-            sender: thread::spawn(move || send(&units, &to, rate, &ended)),
-            readers,
-        })
+        let (units, stop) = (units?, Arc::clone(&streams.stop));
+        let sender = thread::spawn(move || send(&units, &to, rate, &stop));
+        streams.sender = Some(sender);
+        Ok(streams)
     }
 
     /// Ends them, and gives what each centre saw.
-    pub fn end(self) -> Vec<Seen> {
-        // What is under way comes, or never will.
-        let readers = self.readers;
+    pub fn end(mut self) -> Vec<Seen> {
+        let (sent, came) = self.ended();
+        came.iter().map(|came| seen(&sent, came)).collect()
+    }
+
+    /// What was sent, and what came at each centre. What is under way comes, or never will.
+    fn ended(&mut self) -> (Times, Vec<Times>) {
         self.stop.store(true, Ordering::Relaxed);
-        let sent = self.sender.join().unwrap_or_default();
-        let came = readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap_or_default());
-        came.map(|came| seen(&sent, &came)).collect()
+        let times = |it: JoinHandle<Times>| it.join().unwrap_or_default();
+        let sent = self.sender.take().map(times).unwrap_or_default();
+        (sent, self.readers.drain(..).map(times).collect())
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.ended();
     }
 }
 

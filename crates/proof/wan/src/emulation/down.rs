@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// what a killed one may have left is removed.
 ///
 /// # Errors
-/// [`PlaceError`]; [`PlaceError::Stays`] if it is not gone.
+/// [`PlaceError`]; [`PlaceError::Stays`] if it is not gone. Its files are, once nobody holds it.
 pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     let Some(running) = place.running()? else {
         return Ok(None);
@@ -42,16 +42,26 @@ pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     if !end(&running).map_err(system)? {
         return Err(stays(&holder));
     }
-    if !daemons.iter().all(|it| processes::gone(it, PATIENCE)) {
-        return Err(stays("a routing daemon"));
-    }
-    if witness.is_some_and(|it| !emptied(it)) {
-        return Err(stays("a namespace with cables"));
-    }
+    // A daemon leaves no file once those of the network are gone.
+    let left = [
+        (
+            "a routing daemon",
+            !daemons.iter().all(|it| processes::gone(it, PATIENCE)),
+        ),
+        (
+            "a namespace with cables",
+            witness.is_some_and(|it| !emptied(it)),
+        ),
+    ];
     // Another one may have come up meanwhile.
-    match place.running()? {
-        Some(still) if still.pid == running.pid => Err(stays(&holder)),
-        _ => Ok(Some(ended)),
+    if let Some(still) = place.running()?
+        && still.pid == running.pid
+    {
+        return Err(stays(&holder));
+    }
+    match left.into_iter().find(|(_, is_there)| *is_there) {
+        Some((what, _)) => Err(stays(what)),
+        None => Ok(Some(ended)),
     }
 }
 
