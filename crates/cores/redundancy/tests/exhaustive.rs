@@ -1,6 +1,8 @@
 //! Exhaustive exploration of the role protocol (spec/exploration.md): the
 //! shipped machines of two nodes and their witnesses, under every placement of a few faults.
 
+#[path = "exhaustive/action.rs"]
+mod action;
 #[path = "exhaustive/explore.rs"]
 mod explore;
 #[path = "exhaustive/fold.rs"]
@@ -16,10 +18,11 @@ mod step;
 #[path = "exhaustive/world.rs"]
 mod world;
 
+use action::Action;
 use bumpless_base::{Duration, Random};
 use bumpless_redundancy::ReferenceKind::{Ping, Witness};
 use explore::{Exploration, explore, first_counterexample};
-use model::{Action, ONE_WRITER, Roles};
+use model::{ONE_WRITER, Roles};
 use plan::{Budget, Fault, Plan, QUANTUM};
 use stateright::Model;
 use std::collections::HashMap;

@@ -336,3 +336,40 @@ fn a_view_that_is_kept_delays_states_but_loses_none_for_good() {
         &*state(2, 10_000)
     );
 }
+
+#[test]
+fn a_channel_is_overdue_by_the_time_that_was_set_last() {
+    let mut world = roomy()
+        .with(|p| p.channels[0].expect_within = ms(10))
+        .build();
+    let overdue_after = |world: &mut World, set: &[(u64, Duration)]| {
+        world.transfer(&state(0, 800)).unwrap();
+        let whole = world.received.last().unwrap().0;
+        world.received.clear();
+        for &(wait, expect_within) in set {
+            world.run(ms(wait));
+            world
+                .receiver
+                .set_expect_within(ChannelPlace(0), expect_within);
+        }
+        world.run(ms(60));
+        let told: Vec<_> = world
+            .received
+            .iter()
+            .map(|&(at, _)| at.since(whole))
+            .collect();
+        told
+    };
+    assert_eq!(overdue_after(&mut world, &[]), [ms(10)]);
+    assert_eq!(overdue_after(&mut world, &[(5, ms(30))]), [ms(30)]);
+    assert_eq!(
+        overdue_after(&mut world, &[(5, ms(20)), (5, ms(40))]),
+        [ms(40)]
+    );
+    // Told already: from the next state on.
+    assert_eq!(overdue_after(&mut world, &[(45, ms(50))]), [ms(40)]);
+    assert_eq!(overdue_after(&mut world, &[(5, Duration::MAX)]), []);
+    assert_eq!(world.receiver.poll_timeout(), None);
+    assert_eq!(overdue_after(&mut world, &[(5, ms(20))]), []);
+    assert_eq!(overdue_after(&mut world, &[]), [ms(20)]);
+}

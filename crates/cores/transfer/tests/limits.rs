@@ -2,7 +2,7 @@
 
 mod world;
 
-use bumpless_base::{Counter, Instant, LinkId, LinkSet, PeerId};
+use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::*;
 use bumpless_wire::WireVersion;
 use world::*;
@@ -58,103 +58,87 @@ fn large_states_move_up_to_the_limit_of_each_version() {
     }
 }
 
-#[test]
-fn setups_that_cannot_work_are_refused_with_the_reason() {
-    let link = LinkParameters {
-        bandwidth: 0,
-        frame_overhead: 0,
-        initial_round_trip: us(100),
-    };
-    let peer = SenderPeer {
-        version: WireVersion::V1,
-        payload_size: 1000,
-        in_flight_max: 10,
-    };
-    let channel = SenderChannel {
+const LINK: LinkParameters = LinkParameters {
+    bandwidth: 0,
+    frame_overhead: 0,
+    initial_round_trip: Duration::from_micros(100),
+};
+const OLD_PEER: SenderPeer = SenderPeer {
+    version: WireVersion::V1,
+    payload_size: 1000,
+    in_flight_max: 10,
+};
+/// The largest state of version 1.
+const LARGEST: u32 = 65_536_000;
+
+fn channel() -> SenderChannel {
+    SenderChannel {
         id: id(0),
         peer: PEER,
         links: LinkSet::first(1),
         distribution: Distribution::Replicate,
         unsent: Unsent::Replace,
-        max_size: 65_536_000,
+        max_size: LARGEST,
         deadline: ms(1),
         expiry: ms(1),
-    };
-    let error = |peers: &[SenderPeer], channels: &[SenderChannel]| {
-        Sender::new(&[link], peers, channels)
-            .map(|_| ())
-            .unwrap_err()
-    };
-    assert!(Sender::new(&[link], &[peer], &[channel]).is_ok());
+    }
+}
+
+fn refused(links: &[LinkParameters], peers: &[SenderPeer], all: &[SenderChannel]) -> SetupError {
+    Sender::new(links, peers, all).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn channels_that_cannot_work_are_refused_with_the_reason() {
+    let channel = channel();
+    assert!(Sender::new(&[LINK], &[OLD_PEER], &[channel]).is_ok());
+    let only = |channel: SenderChannel| refused(&[LINK], &[OLD_PEER], &[channel]);
+    let place = ChannelPlace;
     let larger = SenderChannel {
-        max_size: 65_536_001,
+        max_size: LARGEST + 1,
         ..channel
     };
-    let limit = 65_536_000;
-    let refused = error(&[peer], &[channel, larger]);
-    assert_eq!(
-        refused,
-        SetupError::TooLarge {
-            channel: ChannelPlace(1),
-            limit
-        }
-    );
-    assert!(refused.to_string().contains("65536000 bytes"));
-    assert_eq!(
-        error(&[peer], &[channel, channel]),
-        SetupError::DuplicateId {
-            channel: ChannelPlace(1)
-        }
-    );
-    assert_eq!(
-        error(&[], &[channel]),
-        SetupError::UnknownPeer {
-            channel: ChannelPlace(0)
-        }
-    );
-    let elsewhere = SenderChannel {
-        links: LinkSet::first(2),
-        ..channel
+    let too_large = refused(&[LINK], &[OLD_PEER], &[channel, larger]);
+    let told = SetupError::TooLarge {
+        channel: place(1),
+        limit: LARGEST,
     };
-    assert_eq!(
-        error(&[peer], &[elsewhere]),
-        SetupError::WrongLinks {
-            channel: ChannelPlace(0)
-        }
-    );
-    let nowhere = SenderChannel {
-        links: LinkSet::EMPTY,
-        ..channel
-    };
-    assert_eq!(
-        error(&[peer], &[nowhere]),
-        SetupError::WrongLinks {
-            channel: ChannelPlace(0)
-        }
-    );
-    let least = ms(1);
+    assert_eq!(too_large, told);
+    assert!(too_large.to_string().contains("65536000 bytes"));
+    let twice = refused(&[LINK], &[OLD_PEER], &[channel, channel]);
+    assert_eq!(twice, SetupError::DuplicateId { channel: place(1) });
+    let nobody = refused(&[LINK], &[], &[channel]);
+    assert_eq!(nobody, SetupError::UnknownPeer { channel: place(0) });
+    for links in [LinkSet::first(2), LinkSet::EMPTY] {
+        let elsewhere = SenderChannel { links, ..channel };
+        let told = SetupError::WrongLinks { channel: place(0) };
+        assert_eq!(only(elsewhere), told);
+    }
     let brief = SenderChannel {
         expiry: us(999),
         ..channel
     };
-    assert_eq!(
-        error(&[peer], &[brief]),
-        SetupError::TooShort {
-            channel: ChannelPlace(0),
-            least
-        }
-    );
+    let told = SetupError::TooShort {
+        channel: place(0),
+        least: ms(1),
+    };
+    assert_eq!(only(brief), told);
+}
+
+#[test]
+fn peers_and_links_that_cannot_work_are_refused_with_the_reason() {
+    let only = |peer: SenderPeer| refused(&[LINK], &[peer], &[]);
     let empty = SenderPeer {
         payload_size: 0,
-        ..peer
+        ..OLD_PEER
     };
-    assert_eq!(error(&[empty], &[]), SetupError::NoPayload { peer: 0 });
+    assert_eq!(only(empty), SetupError::NoPayload { peer: 0 });
     let closed = SenderPeer {
         in_flight_max: 0,
-        ..peer
+        ..OLD_PEER
     };
-    assert_eq!(error(&[closed], &[]), SetupError::NoWindow { peer: 0 });
-    let many = Sender::new(&[link; 9], &[], &[]).map(|_| ()).unwrap_err();
+    assert_eq!(only(closed), SetupError::NoWindow { peer: 0 });
+    let many = refused(&[LINK; 9], &[], &[]);
     assert_eq!(many, SetupError::TooManyLinks { given: 9 });
 }
 

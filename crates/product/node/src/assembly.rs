@@ -5,7 +5,6 @@ mod keys;
 mod sessions;
 mod shared;
 
-use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -21,7 +20,8 @@ use self::shared::{Shared, WaysIntoLog};
 use crate::admission::Admission;
 use crate::build::{Beginning, Ends, Node, Parts};
 use crate::change::store::Store;
-use crate::change::{Changer, RunningChanges};
+
+use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::ControlServer;
 use crate::data_plane::DataPlane;
 use crate::data_plane::drivers::{Pingers, Ports, Sockets};
@@ -35,7 +35,7 @@ use crate::management::Sessions;
 use crate::note::Note;
 use crate::opening::{PacketKeys, open_links, open_pingers};
 use crate::operator::Operator;
-use crate::persist::{Disk, Found};
+use crate::persist::{Disk, Found, Keeping, RunningWriter, Tellers};
 use crate::program;
 use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
@@ -117,11 +117,7 @@ fn start_threads(
     let _log = log
         .start(outputs(&options)?)
         .map_err(RunError::system("start the log"))?;
-    let (_writer, keeping) = disk
-        .map(|disk| disk.start(tellers))
-        .transpose()
-        .map_err(RunError::system("start the thread that writes states"))?
-        .unzip();
+    let (_writer, keeping) = start_disk(disk, tellers)?;
     let common = Common {
         node: wiring.node,
         waker: shared.waker.clone(),
@@ -142,8 +138,7 @@ fn start_threads(
     };
     let tools = shared.tools((store, folder), running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
-    let changes = RunningChanges::start(changer, tools)
-        .map_err(RunError::system("start the thread for changes"))?;
+    let changes = start_changes(changer, tools)?;
     let (sessions, key_service) = (Sessions::default(), KeyService::default());
     guard
         .look_after(Arc::clone(&shared.directory))
@@ -153,8 +148,7 @@ fn start_threads(
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let _control = start_control(config, wiring, operator)?;
     let realtime = (config.realtime.clone(), config.reception.busy_poll);
-    let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
-        .map_err(RunError::system("start the data plane"))?;
+    let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)?;
     let _sessions = start_sessions(
         (config, wiring),
         keys,
@@ -245,7 +239,7 @@ fn start_data_plane(
     shared: &Shared,
     (realtime, busy_poll): (Realtime, Duration),
     weaknesses: LogRegistry,
-) -> io::Result<JoinHandle<()>> {
+) -> Result<JoinHandle<()>, RunError> {
     let mut waiter = Waiter::new(&plane, shared.waker.clone(), busy_poll);
     let notes = Arc::clone(&shared.notes);
     thread::Builder::new()
@@ -256,6 +250,20 @@ fn start_data_plane(
             waiter.run(&mut plane);
             plane.release();
         })
+        .map_err(RunError::system("start the data plane"))
+}
+
+fn start_disk(
+    disk: Option<Disk>,
+    tellers: Tellers,
+) -> Result<(Option<RunningWriter>, Option<Keeping>), RunError> {
+    let started = disk.map(|disk| disk.start(tellers)).transpose();
+    let started = started.map_err(RunError::system("start the thread that writes states"))?;
+    Ok(started.unzip())
+}
+
+fn start_changes(changer: Changer, tools: Tools) -> Result<RunningChanges, RunError> {
+    RunningChanges::start(changer, tools).map_err(RunError::system("start the thread for changes"))
 }
 
 /// Has the log tell what was found at the start.

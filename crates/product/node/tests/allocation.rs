@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bumpless_config::Config;
@@ -142,7 +142,9 @@ fn changed(text: &str) -> String {
 }
 
 /// Has both nodes change to the configuration in `file`, and waits for the end of it.
-fn change(sockets: &[PathBuf; 2], file: &Path, fingerprint: &str) {
+fn change(sockets: &[PathBuf; 2], file: &Path) {
+    let next = Config::load(file).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let fingerprint = format!("{:016x}", next.fingerprint());
     for socket in sockets {
         let order = Request::Apply { file: file.into() };
         let reply = request(socket, &order).unwrap();
@@ -151,7 +153,7 @@ fn change(sockets: &[PathBuf; 2], file: &Path, fingerprint: &str) {
     wait_until("both have changed", || {
         sockets.iter().all(|socket| {
             let configuration = &status(socket)["configuration"];
-            configuration["fingerprint"] == fingerprint && configuration["change"].is_null()
+            configuration["fingerprint"] == *fingerprint && configuration["change"].is_null()
         })
     });
 }
@@ -166,15 +168,54 @@ fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
     panic!("not within 30 s: {what}");
 }
 
+/// Starts a witness, which lasts until `stop`.
+fn start_witness(listen: SocketAddr, key: PathBuf, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let options = WitnessOptions {
+        certified: None,
+        keys: vec![("allocation".into(), key)],
+        open: false,
+        listen: vec![listen],
+        longest_lease: bumpless_base::Duration::from_millis(200),
+        priority: None,
+        json: true,
+        stop: Arc::clone(stop),
+    };
+    thread::spawn(move || witness::run(&options).unwrap())
+}
+
+/// Starts a node with the configuration of `file`, likewise.
+fn start_node(name: &'static str, file: &Path, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let config = Config::load(file).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let options = RunOptions {
+        config_file: Some(file.to_owned()),
+        log_file: None,
+        log_stdout: None,
+        log_transfers: true,
+        log_outputs: true,
+        keeper: None,
+        stop: Arc::clone(stop),
+    };
+    thread::spawn(move || {
+        let node = config.node(name).unwrap();
+        run(&config, node, options, &mut |link, settings| {
+            let opened = open_udp(link, settings)?;
+            Ok(OpenedLink {
+                driver: Box::new(Watching {
+                    link: opened.driver,
+                    has_allocated: false,
+                }),
+                ..opened
+            })
+        })
+        .unwrap();
+    })
+}
+
 #[test]
 fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     let directory = tempfile::tempdir().unwrap();
     let (text, witness) = network(directory.path());
-    let parse = |text: &str| {
-        Config::parse(text, "allocation.toml").unwrap_or_else(|problems| panic!("{problems:#?}"))
-    };
-    let (config, next) = (parse(&text), changed(&text));
-    let fingerprint = format!("{:016x}", parse(&next).fingerprint());
+    let next = changed(&text);
     let [file, next_file] = [("pair.toml", &text), ("next.toml", &next)].map(|(name, text)| {
         let file = directory.path().join(name);
         std::fs::write(&file, text).unwrap();
@@ -183,44 +224,8 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     let key = directory.path().join("allocation.key");
     key_file::create(&key).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let mut threads = Vec::new();
-    let options = WitnessOptions {
-        certified: None,
-        keys: vec![("allocation".into(), key)],
-        open: false,
-        listen: vec![witness],
-        longest_lease: bumpless_base::Duration::from_millis(200),
-        priority: None,
-        json: true,
-        stop: Arc::clone(&stop),
-    };
-    threads.push(thread::spawn(move || witness::run(&options).unwrap()));
-    for name in ["left", "right"] {
-        let (config, file, stop) = (config.clone(), file.clone(), Arc::clone(&stop));
-        threads.push(thread::spawn(move || {
-            let node = config.node(name).unwrap();
-            let options = RunOptions {
-                config_file: Some(file),
-                log_file: None,
-                log_stdout: None,
-                log_transfers: true,
-                log_outputs: true,
-                keeper: None,
-                stop,
-            };
-            run(&config, node, options, &mut |link, settings| {
-                let opened = open_udp(link, settings)?;
-                Ok(OpenedLink {
-                    driver: Box::new(Watching {
-                        link: opened.driver,
-                        has_allocated: false,
-                    }),
-                    ..opened
-                })
-            })
-            .unwrap();
-        }));
-    }
+    let mut threads = vec![start_witness(witness, key, &stop)];
+    threads.extend(["left", "right"].map(|name| start_node(name, &file, &stop)));
     let sockets = ["left.sock", "right.sock"].map(|name| directory.path().join(name));
     let right = sockets[1].clone();
     wait_until("the pair is redundant", || {
@@ -237,7 +242,7 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
         || delivered(&right) > before + 200 && largest(&sockets) > large + 1,
     );
     let steady = ALLOCATIONS.load(Ordering::SeqCst);
-    change(&sockets, &next_file, &fingerprint);
+    change(&sockets, &next_file);
     let allocations = ALLOCATIONS.load(Ordering::SeqCst);
     DELIBERATE.store(true, Ordering::SeqCst);
     wait_until(
@@ -246,9 +251,9 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     );
     ARMED.store(false, Ordering::SeqCst);
     stop.store(true, Ordering::SeqCst);
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
     assert_eq!(
         (steady, allocations - steady),
         (0, 0),

@@ -236,7 +236,7 @@ fn delays_told(delays: &Delays) -> String {
         Delays::Nothing => "no link has a delay".to_owned(),
         Delays::Netem => "delays: each end of a link, by the kernel's netem".to_owned(),
         Delays::Held => "delays: this kernel has no netem, so the host that a packet is for holds it for what its way by the \
-             first routes takes; what is sent to routers is not delayed"
+             first routes takes; what is sent to routers is not delayed; `ping -U` shows the delay"
             .to_owned(),
         Delays::Lacking(why) => format!("delays: NONE, every link is instant: {why}"),
     }

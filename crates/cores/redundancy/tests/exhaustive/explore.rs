@@ -1,6 +1,7 @@
 //! Running the checker: what is explored, progress, and how a counterexample is told.
 
-use super::model::{ANY_WAYS, Action, Roles};
+use super::action::Action;
+use super::model::{ANY_WAYS, Roles};
 use super::plan::{Budget, Fault, Plan};
 use super::world::World;
 use bumpless_redundancy::ReferenceKind::Witness;

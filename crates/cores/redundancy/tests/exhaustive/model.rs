@@ -1,5 +1,6 @@
 //! What the adversary may do in each state, and what must hold in all of them.
 
+use super::action::Action;
 use super::plan::{Budget, Fault, GROUP, Plan};
 use super::world::{End, World, path};
 use bumpless_base::Instant;
@@ -7,34 +8,6 @@ use bumpless_redundancy::{Holding, ReferenceKind, Role, RoleCause};
 use stateright::{Model, Property};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// One thing that happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Whose turn it is gets what waits for it, and runs.
-    Turn,
-    /// A paused node lets its turn pass.
-    StandStill,
-    Pause,
-    Crash,
-    Start,
-    /// Of the datagrams on their way, the one at this place.
-    Lose(usize),
-    HoldBack(usize),
-    Copy(usize),
-    /// Of the datagrams that are held back, the one at this place.
-    Release(usize),
-    RestartWitness(usize),
-    Cut(u64),
-    /// All of these paths at once.
-    Outage(u64),
-    Mend(u64),
-    StopTransfers,
-    ResumeTransfers,
-    LateState,
-    Expire,
-    OrderSwitchover,
-}
 
 /// The worlds that follow from some first ones.
 pub struct Roles {
@@ -234,74 +207,46 @@ impl World {
 
     fn act(&mut self, action: Action) {
         let node = self.turn;
+        if let Some(fault) = action.fault() {
+            self.disturb(fault);
+        }
         match action {
             Action::Turn => self.turn(),
             Action::StandStill => self.pass(),
             Action::Pause => {
-                self.disturb(Fault::Pause);
                 self.nodes[node].paused = true;
                 self.pass();
             }
-            Action::Crash => {
-                self.disturb(Fault::Crash);
-                self.crash(node);
-            }
+            Action::Crash => self.crash(node),
             Action::Start => {
                 self.seen.ailing = 0;
                 self.start(node);
             }
-            Action::Lose(at) => {
-                self.disturb(Fault::Loss);
-                self.flight.remove(at);
-            }
+            Action::Lose(at) => drop(self.flight.remove(at)),
             Action::HoldBack(at) => {
-                self.disturb(Fault::Delay);
                 let datagram = self.flight.remove(at);
                 self.held.push(datagram);
             }
-            Action::Copy(at) => {
-                self.disturb(Fault::Copy);
-                self.held.push(self.flight[at].clone());
-            }
+            Action::Copy(at) => self.held.push(self.flight[at].clone()),
             Action::Release(at) => {
                 self.seen.ailing = 0;
                 let datagram = self.held.remove(at);
                 self.flight.insert(0, datagram);
             }
-            Action::RestartWitness(at) => {
-                self.disturb(Fault::WitnessRestart);
-                self.start_witness(at);
-            }
-            Action::Cut(cut) => {
-                self.disturb(Fault::Cut);
-                self.cuts |= cut;
-            }
-            Action::Outage(outage) => {
-                self.disturb(Fault::Outage);
-                self.cuts |= outage;
-            }
+            Action::RestartWitness(at) => self.start_witness(at),
+            Action::Cut(paths) | Action::Outage(paths) => self.cuts |= paths,
             Action::Mend(cut) => self.cuts &= !cut,
-            Action::StopTransfers => {
-                self.disturb(Fault::Transfer);
-                self.transfers = false;
-            }
+            Action::StopTransfers => self.transfers = false,
             Action::ResumeTransfers => self.transfers = true,
-            Action::LateState => {
-                self.disturb(Fault::LateState);
-                self.receive_state(node);
-            }
-            Action::Expire => {
-                self.disturb(Fault::Expiry);
-                self.tell(
-                    node,
-                    Holding {
-                        fresh_until: None,
-                        ..Holding::until(Some(Instant::FAR_FUTURE))
-                    },
-                );
-            }
+            Action::LateState => self.receive_state(node),
+            Action::Expire => self.tell(
+                node,
+                Holding {
+                    fresh_until: None,
+                    ..Holding::until(Some(Instant::FAR_FUTURE))
+                },
+            ),
             Action::OrderSwitchover => {
-                self.disturb(Fault::Order);
                 let now = self.clock(node);
                 let _ = self.core(node).command_switchover(GROUP, now);
                 self.settle(node);

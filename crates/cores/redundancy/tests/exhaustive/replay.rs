@@ -1,6 +1,7 @@
 //! Ways that explorations have found, walked again.
 
-use super::model::{Action, Roles};
+use super::action::Action;
+use super::model::Roles;
 use super::plan::{Budget, Fault, Plan};
 use super::world::{End, World, path};
 use bumpless_redundancy::ReferenceKind::Witness;

@@ -393,9 +393,7 @@ fn a_full_window_of_one_peer_does_not_hold_up_another() {
         }
     }
     assert!(sent.iter().all(|&n| n >= LIMIT));
-    assert_eq!(
-        [PeerId(0), PeerId(1)].map(|p| sender.in_flight(p)),
-        [LIMIT; 2]
-    );
+    let in_flight = [PeerId(0), PeerId(1)].map(|peer| sender.in_flight(peer));
+    assert_eq!(in_flight, [LIMIT; 2]);
     assert_eq!(sender.counters().get(Counter::WindowStalls), 2);
 }

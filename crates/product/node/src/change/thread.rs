@@ -1,5 +1,7 @@
 //! Taking the steps of a change in a daemon: a thread that may block, beside the data plane.
 
+mod fitness;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,9 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use bumpless_config::{Change, Config};
 use bumpless_net_linux::Clock;
 
+use self::fitness::read;
 use super::changer::Changer;
 use super::job::Step;
 use super::prepared::Newcomer;
@@ -20,10 +22,8 @@ use super::unmade::{Attempt, Unmade};
 use crate::data_plane::Command;
 use crate::data_plane::change::{ChangeAnswer, ChangeOrder};
 use crate::event::NodeEvent;
-use crate::key_file;
 use crate::running::Running;
 use crate::short_text::ShortText;
-use crate::state_security;
 
 /// The thread looks at least so often whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -128,8 +128,7 @@ impl ChangeThread {
         let found = match store.next() {
             Ok(None) => return,
             Ok(Some(text)) => read(&text, &file)
-                .and_then(|next| self.with_keys(next))
-                .and_then(|next| self.with_states(next, &file))
+                .and_then(|next| self.fit(next, &file))
                 .and_then(|next| self.changer.resume((next, &text, &file), Clock.now())),
             Err(error) => Err(error.to_string()),
         };
@@ -139,37 +138,6 @@ impl ChangeThread {
             self.tell(&format!(
                 "what was prepared before the start was given up: {error}"
             ));
-        }
-    }
-
-    /// `next`, if the keys are here with which its states are sealed, and the certificates for its field devices.
-    fn with_keys(&self, next: Config) -> Result<Config, String> {
-        let problems = state_security::key_problems(&next, &self.tools.keys_folder);
-        let field = self.tools.running.field().check(&next);
-        field.map_err(|error| error.to_string())?;
-        match problems.is_empty() {
-            true => Ok(next),
-            false => Err(key_file::told(&problems)),
-        }
-    }
-
-    /// `next`, if other versions of programs take over the states of those that run.
-    fn with_states(&self, next: Config, file: &str) -> Result<Config, String> {
-        let (config, _, places) = self.changer.in_force();
-        // What cannot change at all is told with its reasons later.
-        let Ok(change) = Change::between(config, &next, file) else {
-            return Ok(next);
-        };
-        let mut problems = Vec::new();
-        for tuned in &change.tuned {
-            let settings = &next.applications[tuned.to];
-            let place = places.of(&settings.name);
-            let judged = place.map_or(Ok(()), |place| self.tools.running.judge(place, settings));
-            problems.extend(judged.err());
-        }
-        match problems.is_empty() {
-            true => Ok(next),
-            false => Err(problems.join("\n")),
         }
     }
 
@@ -208,8 +176,7 @@ impl ChangeThread {
                 }
                 let result = match self.tools.store {
                     Some(_) => next
-                        .and_then(|next| self.with_keys(next))
-                        .and_then(|next| self.with_states(next, &file))
+                        .and_then(|next| self.fit(next, &file))
                         .and_then(|next| self.changer.apply((next, &text, &file), Clock.now())),
                     None => Err("the node was started without a file to replace".into()),
                 };
@@ -392,11 +359,4 @@ impl ChangeThread {
             }
         }
     }
-}
-
-fn read(text: &str, file: &str) -> Result<Config, String> {
-    Config::parse(text, file).map_err(|problems| {
-        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        lines.join("\n")
-    })
 }

@@ -46,27 +46,41 @@ impl Changer {
                 self.jobs.push_front(Job::Tell(words.into()));
                 Begun::Step(Step::Forget)
             }
-            Job::Pause { until: None } => {
-                let until = Some(now + RETRY);
-                Begun::Waits(Job::Pause { until }, None)
-            }
-            Job::Rest { until: None } => {
-                let until = Some(now + prepared.rest);
-                Begun::Waits(Job::Rest { until }, None)
-            }
-            Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) }
-                if now >= until =>
-            {
-                Begun::Over
+            Job::Pause { until } => waited(until, now + RETRY, now, |until| Job::Pause { until }),
+            Job::Rest { until } => {
+                waited(until, now + prepared.rest, now, |until| Job::Rest { until })
             }
             Job::MakeLast => Begun::Waits(job, Some(Step::MakeLast)),
             Job::Follow if board.take_followed() => Begun::Over,
             Job::Stop(place) => Begun::Waits(job, Some(Step::Stop(place))),
+            Job::Tune(_) | Job::TuneBackups { .. } | Job::TuneRest => self.tune(job, now),
+            Job::Start => match prepared.newcomers.pop() {
+                Some(newcomer) => {
+                    self.jobs.push_front(Job::Start);
+                    Begun::Step(Step::Start(Box::new(newcomer)))
+                }
+                None => Begun::Over,
+            },
+            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+            Job::Tell(words) => Begun::Step(Step::Tell(words)),
+            // What is not over waits; the others are orders.
+            _ => Begun::Waits(job, None),
+        }
+    }
+
+    /// Gives executors their next settings: one, or all at once that are to change together.
+    fn tune(&self, job: Job, now: Instant) -> Begun {
+        let Some(prepared) = &self.prepared else {
+            return Begun::Over;
+        };
+        let (job, step) = match job {
             Job::Tune(at) => {
                 let (place, settings) = prepared.tuned[at].clone();
-                Begun::Waits(job, Some(Step::Tune(place, Box::new(settings))))
+                (job, Some(Step::Tune(place, Box::new(settings))))
             }
-            Job::TuneBackups { not_before, .. } if now < not_before => Begun::Waits(job, None),
+            Job::TuneBackups { not_before, .. } if now < not_before => {
+                return Begun::Waits(job, None);
+            }
             Job::TuneBackups {
                 attempts,
                 not_before,
@@ -80,24 +94,14 @@ impl Changer {
                     not_before,
                     asked,
                 };
-                step.map_or(Begun::Over, |step| Begun::Waits(job, Some(step)))
+                (job, step)
             }
-            Job::TuneRest => {
+            _ => {
                 let step = together(prepared, &prepared.left_together(|_| true), true);
-                step.map_or(Begun::Over, |step| Begun::Waits(job, Some(step)))
+                (job, step)
             }
-            Job::Start => match prepared.newcomers.pop() {
-                Some(newcomer) => {
-                    self.jobs.push_front(Job::Start);
-                    Begun::Step(Step::Start(Box::new(newcomer)))
-                }
-                None => Begun::Over,
-            },
-            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
-            Job::Tell(words) => Begun::Step(Step::Tell(words)),
-            // What is not over waits; the others are orders.
-            _ => Begun::Waits(job, None),
-        }
+        };
+        step.map_or(Begun::Over, |step| Begun::Waits(job, Some(step)))
     }
 
     /// What the data plane is to do for `job`, if that is all there is to it.
@@ -186,6 +190,20 @@ impl Changer {
         if !prepared.leavers.is_empty() {
             self.jobs.extend([Job::Rest { until: None }, Job::Clear]);
         }
+    }
+}
+
+/// A job that waits: from its beginning on until `then`, which is over by `until`.
+fn waited(
+    until: Option<Instant>,
+    then: Instant,
+    now: Instant,
+    job: impl FnOnce(Option<Instant>) -> Job,
+) -> Begun {
+    match until {
+        None => Begun::Waits(job(Some(then)), None),
+        Some(until) if now >= until => Begun::Over,
+        Some(_) => Begun::Waits(job(until), None),
     }
 }
 
