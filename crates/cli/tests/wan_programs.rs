@@ -17,6 +17,9 @@ use support::wan::{
 /// The port of phasors at each centre.
 const PHASORS: u16 = 4713;
 
+/// An interpreter that there is not: streams of phasors are spoken alone.
+const NONE: &str = "/no/such/python";
+
 /// The interpreter, if one was named.
 fn python() -> Option<String> {
     std::env::var("BUMPLESS_PROGRAMS_PYTHON").ok()
@@ -24,11 +27,15 @@ fn python() -> Option<String> {
 
 /// The command of a test alone, over a small network.
 fn programs(test: &str, more: &[&str]) -> Command {
+    with(test, &python().unwrap_or_else(|| NONE.to_owned()), more)
+}
+
+/// The same with this interpreter.
+fn with(test: &str, python: &str, more: &[&str]) -> Command {
     let mut command = wan("programs", test);
-    let python = python().unwrap_or_else(|| "/no/such/python".to_owned());
     command
         .args(["--json", "--backbone-pairs", "3", "--substations", "6"])
-        .args(["--every-ms", "200", "--seed", "5", "--python", &python])
+        .args(["--every-ms", "200", "--seed", "5", "--python", python])
         .args(more);
     command
 }
@@ -178,7 +185,7 @@ fn what_is_stopped_or_killed_leaves_nothing() {
 fn a_daemon_that_ends_ends_the_run_with_the_reason() {
     need_namespaces();
     let _gone = Gone("fallen");
-    let mut command = programs("fallen", &["--seconds", "1"]);
+    let mut command = with("fallen", NONE, &["--seconds", "1"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().unwrap();
     until("daemons listen", || sockets("fallen") == 8);
@@ -199,6 +206,7 @@ fn a_daemon_that_ends_ends_the_run_with_the_reason() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let words = said(&output);
     assert!(words.contains("the daemon of iPRP at"), "{words}");
+    assert!(words.contains("has ended (signal 9)"), "{words}");
     no_file_is_left("fallen");
 }
 

@@ -227,6 +227,7 @@ fn a_daemon_that_ends_ends_the_study_with_what_was_measured_until_then() {
     assert_eq!(told["complete"], false);
     let why = told["broke_off"].as_str().unwrap_or_default();
     assert!(why.contains("the daemon of iPRP at"), "{why}");
+    assert!(why.contains("has ended (signal 9)"), "{why}");
     // Of the twelve that there would be, at most as many as go on side by side.
     assert!(told["runs"].as_array().unwrap().len() <= 4, "{told}");
     no_file_is_left("fallen");

@@ -68,7 +68,7 @@ fn trap_random_numbers_are_found_by_a_move() {
 /// How many kills; `BUMPLESS_KILLS` says otherwise.
 fn kills() -> u64 {
     let told = std::env::var("BUMPLESS_KILLS").ok();
-    told.and_then(|told| told.parse().ok()).unwrap_or(100)
+    told.and_then(|told| told.parse().ok()).unwrap_or(1_000)
 }
 
 /// The program is killed while it writes each of its state's words anew; what is saved has one number in all of them.

@@ -15,6 +15,8 @@ use rustix::process::{
 
 /// Most bytes of a process's last words that an error repeats.
 const WORDS_MAX: u64 = 2_000;
+/// Of them, most lines where a sentence ends with them.
+const LINES_MAX: usize = 5;
 /// How long a process has to end in order.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -130,6 +132,13 @@ impl Process {
     /// The last of what it said.
     pub fn last_words(&self) -> String {
         tail(&self.words).unwrap_or_default()
+    }
+
+    /// The last lines of what it said.
+    pub fn last_lines(&self) -> String {
+        let words = self.last_words();
+        let lines: Vec<&str> = words.lines().collect();
+        lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
     }
 }
 

@@ -129,15 +129,6 @@ impl Outside {
     }
 }
 
-/// Lines of a program's words that an error repeats.
-const LINES_MAX: usize = 5;
-
-/// The last lines of what a program said.
-fn last_lines(words: &str) -> String {
-    let lines: Vec<&str> = words.lines().collect();
-    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
-}
-
 impl Conversation {
     /// What each centre has seen.
     pub fn seen(&self) -> Vec<Seen> {
@@ -151,7 +142,7 @@ impl Conversation {
     /// What its callers said last for people.
     pub fn words(&self) -> String {
         let callers = self.callers.iter();
-        let words = callers.map(|(process, _)| last_lines(&process.last_words()));
+        let words = callers.map(|(process, _)| process.last_lines());
         words.collect::<Vec<_>>().join("\n").trim().to_owned()
     }
 
@@ -163,7 +154,7 @@ impl Conversation {
         let callers = self.callers.iter_mut().map(|(process, _)| process);
         for process in self.servers.iter_mut().chain(callers) {
             if let Some(status) = process.ended() {
-                let words = last_lines(&process.last_words());
+                let words = process.last_lines();
                 return Err(format!(
                     "{} has ended ({}): {words}",
                     process.name,
@@ -260,8 +251,8 @@ grid.supervised(call, sys.argv[3] == "ends")
         let folder = tempfile::tempdir().unwrap();
         let mut process = stand_in(folder.path(), libc::SIGABRT, "ends");
         until(|| process.ended().is_some());
-        let words = last_lines(&process.last_words());
+        let words = process.last_lines();
         assert!(words.contains("has ended with status 9"), "{words}");
-        assert!(words.lines().count() <= LINES_MAX, "{words}");
+        assert!(words.lines().count() <= 5, "{words}");
     }
 }

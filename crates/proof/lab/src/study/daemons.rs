@@ -13,7 +13,7 @@ use bumpless_node::key_file;
 use bumpless_wan::emulation::Backup;
 
 use super::host::Host;
-use crate::demo::processes::Process;
+use crate::demo::processes::{Process, describe};
 
 /// How long daemons have to start.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -130,11 +130,12 @@ fn hold(
     };
     let _ = started.send(Ok(()));
     while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        let ended = processes.iter_mut().position(|it| it.ended().is_some());
-        if let Some(place) = ended {
+        let mut all = processes.iter_mut().enumerate();
+        if let Some((place, status)) = all.find_map(|(place, it)| Some((place, it.ended()?))) {
             let process = processes.swap_remove(place);
-            let (name, words) = (process.name.clone(), process.last_words());
-            let why = format!("the daemon of iPRP at {name} has ended: {}", words.trim());
+            let (name, how) = (&process.name, describe(status));
+            let words = process.last_lines();
+            let why = format!("the daemon of iPRP at {name} has ended ({how}): {words}");
             let _ = started.send(Err(why));
         }
     }
