@@ -1,4 +1,4 @@
-//! `bumpless impact measure`: a real task under a flood, in namespaces of its own.
+//! `bumpless impact measure` and `raise`: a real task and a flow that matters under a flood, in namespaces of their own.
 
 mod support;
 
@@ -12,6 +12,7 @@ use support::wait_until;
 
 bumpless_testing::tests![
     what_a_guard_drops_neither_fills_the_tasks_socket_nor_is_let_in,
+    a_flow_keeps_every_packet_behind_the_guard_at_several_times_the_flood_that_ends_it_without,
     ctrl_c_ends_it_and_what_was_measured_is_told,
     what_cannot_be_measured_is_told_before_anything_is_made,
 ];
@@ -26,6 +27,13 @@ fn command(arguments: &[&str]) -> Command {
     command.args(["impact", "measure"]).args(arguments);
     command.stdin(Stdio::null());
     command
+}
+
+/// Skips the test where this computer cannot measure.
+fn skip_if_it_cannot(said: &str) {
+    if said.contains("CAP_BPF") || said.contains("one processor") {
+        skip(said.trim());
+    }
 }
 
 fn number(step: &Value, name: &str) -> u64 {
@@ -51,9 +59,7 @@ fn measured(page: &Path) -> Value {
     let mut command = command(&arguments);
     let output = command.arg("--report").arg(page).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if said.contains("CAP_BPF") || said.contains("one processor") {
-        skip(said.trim());
-    }
+    skip_if_it_cannot(&said);
     assert_eq!(output.status.code(), Some(0), "{said}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -116,6 +122,52 @@ fn what_a_guard_drops_neither_fills_the_tasks_socket_nor_is_let_in() {
     }
 }
 
+/// V-107 by counts alone: what was lost behind the interface's ring, whatever this computer did meanwhile.
+fn a_flow_keeps_every_packet_behind_the_guard_at_several_times_the_flood_that_ends_it_without() {
+    need_namespaces();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let mut command = Command::new(BUMPLESS);
+    command.args([
+        "impact",
+        "raise",
+        "--seconds",
+        "1",
+        "--work",
+        "20",
+        "--json",
+    ]);
+    command.arg("--report").arg(&page).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    skip_if_it_cannot(&said);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    assert_eq!(told["schema"], "bumpless.impact-raised/1");
+    let steps = told["steps"].as_array().unwrap();
+    let (with, without): (Vec<_>, Vec<_>) = steps.iter().partition(|it| it["guarded"] == true);
+    let had = |step: &Value| step["had_percent"].as_f64().unwrap();
+    assert!(
+        without.iter().any(|it| had(it) < 99.0),
+        "nothing ends the flow: {told}"
+    );
+    assert!(told["ended_at_per_s"].as_f64() > Some(0.0), "{told}");
+    assert!(told["times_reached"].as_f64() > Some(1.0), "{told}");
+    for step in with {
+        let count = |flow: &str, name: &str| step[flow][name].as_u64().unwrap();
+        let lost = |flow| count(flow, "sent") - count(flow, "had");
+        // A task that was kept from reading for as long as its socket holds packets is not the guard's loss.
+        if number(step, "longest_stall_ns") < 100 * MS {
+            assert!(
+                lost("cyclic") + lost("prompt") <= number(step, "ring_full"),
+                "{step}"
+            );
+        }
+        assert!(count("prompt", "sent") > 500, "{step}");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("5.18 in the model"));
+}
+
 /// Whether a process handles SIGINT.
 fn is_handled(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -143,9 +195,7 @@ fn ctrl_c_ends_it_and_what_was_measured_is_told() {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    if said.contains("CAP_BPF") || said.contains("one processor") {
-        skip(said.trim());
-    }
+    skip_if_it_cannot(&said);
     assert_eq!(output.status.code(), Some(130), "{said}");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["interrupted"], true, "{told}");

@@ -4,6 +4,7 @@ mod measure;
 mod model;
 mod paper;
 mod patterns;
+mod raise;
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use clap::{Args, Subcommand};
 
 use self::measure::Measure;
 use self::model::Model;
+use self::raise::Raise;
 use crate::output::{Failure, Outcome};
 
 const SCHEMA: &str = "bumpless.impact/1";
@@ -44,13 +46,16 @@ pub struct Impact {
 #[derive(Debug, Subcommand)]
 enum Command {
     Measure(Measure),
+    Raise(Raise),
 }
 
 impl Impact {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if let Some(Command::Measure(measure)) = self.command {
-            return measure.run();
+        match self.command {
+            Some(Command::Measure(measure)) => return measure.run(),
+            Some(Command::Raise(raise)) => return raise.run(),
+            None => {}
         }
         let json = self.json;
         self.execute().map_err(|failure| failure.in_json(json))

@@ -131,6 +131,8 @@ const MAP_VALUE: u8 = 2;
 const ALU: u8 = 0x07;
 const TO_BIG_ENDIAN: u8 = 0xdc;
 const JUMP: u8 = 0x05;
+/// Jumps by the lower 32 bits.
+const JUMP_WORD: u8 = 0x06;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
@@ -236,6 +238,12 @@ impl Assembler {
         self.put(JUMP | condition as u8, left, R0, 0, right);
     }
 
+    /// The same of the lower 32 bits: what is a number below zero as it lies in memory is found like any other.
+    pub fn jump_if_word(&mut self, left: Register, condition: Condition, right: i32, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.put(JUMP_WORD | condition as u8, left, R0, 0, right);
+    }
+
     /// On to the label if it holds between two registers.
     pub fn jump_if_register(
         &mut self,
@@ -279,7 +287,7 @@ pub fn longest_way(program: &[Instruction]) -> usize {
         let behind = |ahead: usize| from.get(at + ahead).copied().unwrap_or(0);
         let jumped = 1 + usize::try_from(it.offset).unwrap_or(0);
         let is_conditional =
-            matches!(it.code & 0x07, JUMP) && !matches!(it.code, CALL | EXIT | JUMP);
+            matches!(it.code & 0x07, JUMP | JUMP_WORD) && !matches!(it.code, CALL | EXIT | JUMP);
         from[at] = 1 + match it.code {
             EXIT => 0,
             JUMP => behind(jumped),

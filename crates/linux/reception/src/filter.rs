@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 use bumpless_bpf::{
     Instruction, Link, Map, MapKind, Mode, Program, Purpose, interface_number, now, tick,
 };
@@ -13,7 +13,7 @@ use bumpless_guard::{Flow, FlowId, Guard, Rate, Setup, SetupError, Terms};
 
 use crate::layout::{
     BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, Shapes,
-    budget,
+    budget, quick,
 };
 use crate::program::{Clocks, Maps, drop_all, pass_all, program};
 
@@ -92,6 +92,8 @@ pub struct Filter {
     flows: Vec<FlowId>,
     setup: Setup,
     layout: Layout,
+    /// Flows that stay as they are: the program has some of them written down.
+    fixed: usize,
 }
 
 /// What the program refers to.
@@ -124,6 +126,7 @@ impl Filter {
     pub fn with_room(setup: &Setup, room: usize) -> Result<Self, LoadError> {
         check(setup)?;
         Guard::<()>::new(setup, Instant::from_nanos(0)).map_err(LoadError::Setup)?;
+        let (fixed, quick) = (setup.flows.len(), quick(setup));
         let setup = roomy(setup, room);
         let all = setup.flows.len();
         if all > Setup::MAX_FLOWS {
@@ -139,7 +142,11 @@ impl Filter {
             _ => Shapes::ALL,
         };
         let clocks = Clocks::with_ticks_each(tick());
-        let code = program((layout.registered, clocks), shapes, maps.numbers());
+        let code = program(
+            (layout.registered, clocks),
+            (shapes, &quick),
+            maps.numbers(),
+        );
         let program = load(&code).map_err(|error| classified("load the program", error))?;
         Ok(Self {
             program,
@@ -147,6 +154,7 @@ impl Filter {
             flows: flows(&setup),
             setup,
             layout,
+            fixed,
         })
     }
 
@@ -154,10 +162,12 @@ impl Filter {
     /// belongs is none. The other flows' budgets and counts go on.
     ///
     /// # Errors
-    /// There is no such number, another flow has one of its patterns, or its rate cannot be held: nothing has changed. Or the kernel's.
+    /// There is no such number among those that come and go, another flow has one of its patterns, or its rate cannot be held: nothing has changed. Or the kernel's.
     pub fn set_flow(&mut self, at: u16, flow: Flow) -> Result<(), LoadError> {
         let mut setup = self.setup.clone();
-        let Some(place) = setup.flows.get_mut(usize::from(at)) else {
+        let index = usize::from(at);
+        let place = setup.flows.get_mut(index);
+        let Some(place) = place.filter(|_| index >= self.fixed) else {
             return Err(LoadError::Setup(SetupError::NoMatch(at)));
         };
         *place = flow;
@@ -223,6 +233,15 @@ impl Filter {
     pub fn passes(&self, frame: &[u8], count: u32) -> io::Result<bool> {
         const PASS: u32 = 2;
         Ok(self.program.test(frame, count)? == PASS)
+    }
+
+    /// What the decision on such a frame takes in the kernel: the average of `count` runs. They are counted.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn takes(&self, frame: &[u8], count: u32) -> io::Result<Duration> {
+        let each = self.program.time(frame, count)?;
+        Ok(Duration::from_nanos(each.into()))
     }
 
     /// Has `count` copies of a frame arrive as a driver brings them, and what is passed go its whole way: for measuring

@@ -79,6 +79,39 @@ pub const HAS_PORT_FROM: i32 = 1 << 15;
 /// There: some address has a pattern with this port of its own.
 pub const HAS_ANSWERS: i32 = 1 << 14;
 
+/// So many patterns are looked for before all others: those of a node's partners, and of what else its setup has first.
+pub const QUICK_MAX: usize = 8;
+
+/// A pattern that is looked for first: a port of UDP here, and the sender's IPv4 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quick {
+    /// The port here.
+    pub port: u16,
+    /// The sender's address.
+    pub address: [u8; 4],
+    /// The flow that it belongs to.
+    pub flow: u32,
+}
+
+/// The first ones of flows that stay as long as the program. None of another kind counts before them (V-10).
+pub fn quick(setup: &Setup) -> Vec<Quick> {
+    let flows = (0u32..).zip(&setup.flows);
+    let patterns =
+        flows.flat_map(|(flow, it)| it.matches.iter().map(move |pattern| (flow, pattern)));
+    let quick = patterns.filter_map(|(flow, pattern)| match *pattern {
+        Match::PortFrom(Transport::Udp, port, address) => match address.to_canonical() {
+            IpAddr::V4(address) => Some(Quick {
+                port,
+                address: address.octets(),
+                flow,
+            }),
+            IpAddr::V6(_) => None,
+        },
+        _ => None,
+    });
+    quick.take(QUICK_MAX).collect()
+}
+
 /// Which shapes of pattern with an address occur.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shapes {

@@ -346,6 +346,10 @@ fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_bu
         filter.set_flow(10, guest(PARTNER, 7)).is_err(),
         "there is no such place"
     );
+    assert!(
+        filter.set_flow(0, Flow::NONE).is_err(),
+        "flows of the setup's own stay: the program may have them written down"
+    );
     for at in 2..10 {
         filter.set_flow(at, Flow::NONE).expect("the place again");
     }

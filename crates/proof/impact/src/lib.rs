@@ -19,6 +19,7 @@
 //! | [`paper`] | the dissertation's figures, and what the text says of each |
 //! | [`report`] | the page |
 //! | [`measured`] | a real task under a flood, beside the model |
+//! | [`raised`] | a real flow beside a flood that is raised, figure 5.18 beside the model's |
 #![forbid(unsafe_code)]
 
 pub mod capture;
@@ -32,4 +33,5 @@ pub mod paper;
 pub mod patterns;
 pub mod policy;
 pub mod processor;
+pub mod raised;
 pub mod report;

@@ -16,9 +16,9 @@ use bumpless_bpf::{
 };
 
 /// The frame's first byte.
-const DATA: Register = R6;
+pub const DATA: Register = R6;
 /// The first byte behind it.
-const DATA_END: Register = R7;
+pub const DATA_END: Register = R7;
 /// Offset of the header that is looked at.
 const AT: Register = R8;
 /// Offset of the IP packet's end.
@@ -30,7 +30,7 @@ const NEXT: Register = R5;
 const KEY: i16 = -(KEY_LEN as i16);
 const ADDRESS: i16 = KEY + 8;
 
-const ETHERNET: i32 = 14;
+pub const ETHERNET: i32 = 14;
 const TAG: i32 = 4;
 const MAX_TAGS: usize = 2;
 const IPV6: i32 = 40;
@@ -39,8 +39,14 @@ const ARP: i32 = 18;
 const ARP_SENDER: i16 = 14;
 
 /// A number of 16 bits as it lies in a frame and is loaded by this machine.
-const fn network(number: u16) -> i32 {
+pub const fn network(number: u16) -> i32 {
     number.to_be() as i32
+}
+
+/// Where the frame is: comes first.
+pub fn begin(code: &mut Assembler) {
+    code.load(Size::Word, DATA, R1, 0);
+    code.load(Size::Word, DATA_END, R1, 4);
 }
 
 /// Goes to one of `ways`, all of which are still to come.
@@ -55,8 +61,6 @@ pub fn classify(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
         discovery: code.label(),
         none: ways.unknown,
     };
-    code.load(Size::Word, DATA, R1, 0);
-    code.load(Size::Word, DATA_END, R1, 4);
     ethernet(code, ways, &labels, shapes);
     code.here(labels.ipv4);
     ipv4(code, ways, &labels, shapes);

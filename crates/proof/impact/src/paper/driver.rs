@@ -124,8 +124,8 @@ fn rate(capacity: u32, period: Duration) -> Option<Rate> {
     Some(Rate { capacity, period })
 }
 
-/// What section 5.5.4 sets.
-fn limits() -> (Limits, Limits) {
+/// What section 5.5.4 sets: of the original stack, and of the one with flows.
+pub(crate) fn limits() -> (Limits, Limits) {
     let beat = Duration::from_millis(2);
     let original = Limits {
         overall: rate(3, beat),

@@ -7,6 +7,7 @@ mod mitigation;
 mod moderation;
 
 pub use claim::{Claim, Part, Picture};
+pub(crate) use driver::limits;
 pub use driver::{core_latencies, driver_with_flows};
 pub use lateness::lateness;
 pub use mitigation::{Sweep, hand_on, mitigations, sweep};

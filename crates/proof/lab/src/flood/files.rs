@@ -47,6 +47,12 @@ impl Files {
         first_number(&of_interface.join("statistics/rx_packets"))
     }
 
+    /// Packets that an interface was to send and could not.
+    pub fn not_sent(&self, interface: &str) -> io::Result<u64> {
+        let of_interface = self.tree().of_interface(interface);
+        first_number(&of_interface.join("statistics/tx_dropped"))
+    }
+
     /// The processor's time of a thread, nanoseconds.
     pub fn worked(&self, thread: u32) -> io::Result<u64> {
         first_number(&self.tree().of_process(thread).join("schedstat"))

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::{Clock, realtime};
 
-use super::stage::{HERE, PARTNER, PORT, STRANGER};
+use super::stage::{HERE, PARTNER, PORT, PROMPT_PORT, STRANGER};
 
-/// First byte of a packet that the task waits for.
+/// First byte of a packet that the task waits for. In one that is read at once, the time of the sender's call stands behind it.
 pub const WANTED: u8 = 1;
 /// Bytes of a packet: frames are of the smallest size.
 const LEN: usize = 18;
+/// Of who sends beside a flow that is read at once: nothing else runs on that processor meanwhile.
+const PRIORITY: u8 = 30;
 /// Packets leave at the beginning of each of these.
 const TICK: Duration = Duration::from_millis(1);
 const TICKS_PER_S: u64 = 1000;
@@ -25,6 +27,8 @@ pub struct Flood {
     pub at_most: Duration,
     /// Where it runs.
     pub processor: u16,
+    /// Whether there is a packet in each millisecond besides that is read at once.
+    pub is_prompt: bool,
 }
 
 /// What was sent.
@@ -32,6 +36,7 @@ pub struct Flood {
 pub struct Sent {
     pub flood: u64,
     pub wanted: u64,
+    pub prompt: u64,
     pub lasted: Duration,
 }
 
@@ -41,21 +46,32 @@ impl Flood {
     /// # Errors
     /// A socket cannot be opened.
     pub fn send(&self, ended: &AtomicBool) -> Result<Sent, String> {
-        let sockets = [STRANGER, PARTNER].map(open);
-        let [flood, wanted] = sockets;
-        let (flood, wanted) = (flood?, wanted?);
-        // Elsewhere it is no slower.
+        let flood = open(STRANGER, PORT)?;
+        let wanted = open(PARTNER, PORT)?;
+        let prompt = open(PARTNER, PROMPT_PORT)?;
+        // Elsewhere, and after others, it is no other flood, but fewer packets.
         let _ = realtime::pin(self.processor.into());
+        if self.is_prompt {
+            let _ = realtime::set_fifo(PRIORITY);
+        }
         let _ = realtime::tighten_timers();
         let (begun, mut sent) = (Clock.now(), Sent::default());
         let mut due = begun;
         let (junk, word) = ([0; LEN], [WANTED; LEN]);
         while !ended.load(Ordering::Acquire) && Clock.now() < begun + self.at_most {
             Clock.sleep_until(due);
+            let count = self.in_tick(due.since(begun));
+            let mut flood = |count| {
+                let sends = (0..count).filter(|_| flood.send(&junk).is_ok());
+                sent.flood += sends.count() as u64;
+            };
+            // In the middle of the others.
+            flood(count / 2);
             sent.wanted += u64::from(wanted.send(&word).is_ok());
-            for _ in 0..self.in_tick(due.since(begun)) {
-                sent.flood += u64::from(flood.send(&junk).is_ok());
+            if self.is_prompt {
+                sent.prompt += u64::from(prompt.send(&stamped(Clock.now())).is_ok());
             }
+            flood(count - count / 2);
             due = next(due, Clock.now());
         }
         sent.lasted = Clock.now().since(begun);
@@ -75,10 +91,23 @@ fn next(due: Instant, now: Instant) -> Instant {
     due + TICK * missed.max(1)
 }
 
-fn open(from: [u8; 4]) -> Result<UdpSocket, String> {
+/// A packet with the time of the sender's call.
+fn stamped(now: Instant) -> [u8; LEN] {
+    let mut packet = [WANTED; LEN];
+    packet[1..9].copy_from_slice(&now.as_nanos().to_le_bytes());
+    packet
+}
+
+/// The time in such a packet.
+pub fn stamp(packet: &[u8]) -> Option<Instant> {
+    let time = packet.get(1..9)?.first_chunk()?;
+    Some(Instant::from_nanos(u64::from_le_bytes(*time)))
+}
+
+fn open(from: [u8; 4], port: u16) -> Result<UdpSocket, String> {
     let open = || {
         let socket = UdpSocket::bind(SocketAddr::from((from, 0)))?;
-        socket.connect(SocketAddr::from((HERE, PORT)))?;
+        socket.connect(SocketAddr::from((HERE, port)))?;
         socket.set_nonblocking(true)?;
         Ok(socket)
     };
@@ -96,6 +125,7 @@ mod tests {
                 rate,
                 at_most: Duration::ZERO,
                 processor: 0,
+                is_prompt: false,
             };
             let ticks = (0..TICKS_PER_S).map(|it| flood.in_tick(TICK * it));
             assert_eq!(ticks.sum::<u64>(), rate);
@@ -103,5 +133,12 @@ mod tests {
         let at = |micros| Instant::ZERO + Duration::from_micros(micros);
         assert_eq!(next(at(0), at(10)), at(1000));
         assert_eq!(next(at(0), at(5300)), at(5000));
+    }
+
+    #[test]
+    fn a_packet_says_when_it_was_sent_and_a_short_one_does_not() {
+        let now = Instant::from_nanos(0x0102_0304_0506_0708);
+        assert_eq!(stamp(&stamped(now)), Some(now));
+        assert_eq!(stamp(&stamped(now)[..8]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A critical task and a flood on this computer, measured (spec/reception.md, V-45 and further).
+//! A critical task and a flood on this computer, measured (spec/reception.md, V-45 and further), and a flood that is raised (V-107).
 //!
 //! Two network namespaces with a pair of virtual interfaces between them: in one a task that computes for a given time in each period, in the
 //! other who sends. What comes is worked off by a thread of the interface's own on the task's processor, above the task, as interrupts and the
@@ -6,7 +6,10 @@
 
 mod files;
 mod flooder;
+mod prompt;
+mod raise;
 mod stage;
+mod still;
 mod task;
 
 use std::sync::Arc;
@@ -16,9 +19,11 @@ use bumpless_base::Duration;
 use bumpless_bench::network::namespace::Namespace;
 use bumpless_impact::measured::{Measured, Step};
 
-use self::flooder::Flood;
-use self::stage::Stage;
-use self::task::Task;
+use self::flooder::{Flood, Sent};
+use self::stage::{Counts, Stage};
+use self::task::{Done, Had, Task};
+
+pub use self::raise::{RaiseOptions, TIMES_MAX, raise};
 
 /// The task's period, which is also its target.
 pub const PERIOD: Duration = Duration::from_millis(10);
@@ -107,46 +112,99 @@ fn step(
     (rate, guarded): (u64, bool),
     weaknesses: &mut Vec<String>,
 ) -> Result<Step, String> {
-    let task = Task::new(stage.processors.0, options.work())?;
-    let before = stage.counts()?;
-    let ended = AtomicBool::new(false);
-    let flood = Flood {
+    let what = What {
         rate,
-        at_most: Duration::from_secs(options.seconds + 1),
-        processor: stage.processors.1,
+        lasts: Duration::from_secs(options.seconds),
+        work: options.work(),
+        is_prompt: false,
     };
-    let (done, sent) = std::thread::scope(|scope| {
+    let ran = run(&what, (stage, there), &options.stop, |_| ())?;
+    note(weaknesses, ran.done.weaknesses);
+    let (before, after) = ran.counts;
+    Ok(Step {
+        guarded,
+        asked_per_s: rate,
+        lasted: ran.sent.lasted,
+        sent: ran.sent.flood,
+        worked_off: after.packets.saturating_sub(before.packets),
+        worked: after.worked - before.worked,
+        wanted: ran.sent.wanted,
+        had: ran.had.wanted,
+        let_in: ran.had.of_flood,
+        overflowed: ran.overflowed,
+        jobs: ran.done.jobs,
+        late: ran.done.late,
+        lateness: ran.done.lateness,
+        worst: ran.done.worst,
+    })
+}
+
+/// What a step is to be.
+struct What {
+    /// Packets of the flood a second.
+    rate: u64,
+    lasts: Duration,
+    /// What a job takes.
+    work: Duration,
+    is_prompt: bool,
+}
+
+/// What came of a step.
+struct Ran<T> {
+    done: Done,
+    sent: Sent,
+    /// At its beginning and at its end.
+    counts: (Counts, Counts),
+    had: Had,
+    overflowed: u64,
+    beside: T,
+}
+
+/// Runs the task and who sends to it, and `beside` on a thread of its own until it hears that all was sent.
+fn run<T: Send>(
+    what: &What,
+    (stage, there): (&Stage, &Namespace),
+    stop: &AtomicBool,
+    beside: impl FnOnce(&AtomicBool) -> T + Send,
+) -> Result<Ran<T>, String> {
+    let task = Task::new(stage.processors.0, what.work)?;
+    let before = stage.counts()?;
+    let (ended, sent_all) = (AtomicBool::new(false), AtomicBool::new(false));
+    let flood = Flood {
+        rate: what.rate,
+        at_most: what.lasts + Duration::from_secs(1),
+        processor: stage.processors.1,
+        is_prompt: what.is_prompt,
+    };
+    let (done, sent, beside) = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| beside(&sent_all));
         let sending = scope.spawn(|| there.run(|| flood.send(&ended)));
         let done = std::thread::scope(|inner| {
-            let run = || task.run(Duration::from_secs(options.seconds), &options.stop);
+            let run = || task.run(what.lasts, stop);
             inner.spawn(run).join()
         });
         ended.store(true, Ordering::Release);
-        (done, sending.join())
+        let sent = sending.join();
+        sent_all.store(true, Ordering::Release);
+        (done, sent, beside.join())
     });
     let panicked = |_| "a thread ended by a panic".to_owned();
     let (done, sent) = (done.map_err(panicked)?, sent.map_err(panicked)???);
-    for weakness in done.weaknesses {
+    Ok(Ran {
+        had: done.had + task.had_besides(),
+        done,
+        sent,
+        counts: (before, stage.counts()?),
+        overflowed: task.overflowed()?,
+        beside: beside.map_err(panicked)?,
+    })
+}
+
+/// Keeps each sentence once.
+fn note(weaknesses: &mut Vec<String>, more: Vec<String>) {
+    for weakness in more {
         if !weaknesses.contains(&weakness) {
             weaknesses.push(weakness);
         }
     }
-    let after = stage.counts()?;
-    let had = done.had + task.had_besides();
-    Ok(Step {
-        guarded,
-        asked_per_s: rate,
-        lasted: sent.lasted,
-        sent: sent.flood,
-        worked_off: after.packets.saturating_sub(before.packets),
-        worked: after.worked - before.worked,
-        wanted: sent.wanted,
-        had: had.wanted,
-        let_in: had.of_flood,
-        overflowed: task.overflowed()?,
-        jobs: done.jobs,
-        late: done.late,
-        lateness: done.lateness,
-        worst: done.worst,
-    })
 }

@@ -16,14 +16,16 @@ use super::files::Files;
 pub const HERE: [u8; 4] = [10, 9, 0, 1];
 /// The task's port.
 pub const PORT: u16 = 4700;
+/// The port that a thread reads at once.
+pub const PROMPT_PORT: u16 = 4701;
 /// Whose packets the task waits for.
 pub const PARTNER: [u8; 4] = [10, 9, 0, 2];
 /// Who floods it.
 pub const STRANGER: [u8; 4] = [10, 9, 0, 3];
-/// The interface on the task's side.
-const INTERFACE: &str = "here";
+/// The interface on the other side.
+const FAR_INTERFACE: &str = "there";
 /// Of the thread that works packets off; the task's is lower.
-const PRIORITY: u8 = 60;
+pub const PRIORITY: u8 = 60;
 
 /// What was counted since the interfaces are there.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,8 @@ pub struct Counts {
     pub packets: u64,
     /// The processor's time for that.
     pub worked: Duration,
+    /// Frames that found the interface's ring full.
+    pub ring_full: u64,
 }
 
 /// All that is there, in the calling thread's network namespace.
@@ -40,7 +44,10 @@ pub struct Stage {
     _placement: Placement,
     reception: Reception,
     open: Filter,
+    /// The interface on the task's side.
+    interface: String,
     files: Files,
+    far_files: Files,
     /// The task's processor, and that of who sends.
     pub processors: (u16, u16),
     /// Threads of the interface's own.
@@ -53,13 +60,18 @@ impl Stage {
     /// # Errors
     /// What is missing, with what to do.
     pub fn set(here: &Namespace, there: &Namespace) -> Result<(Self, Vec<String>), String> {
-        let files = Files::mount().map_err(|error| {
-            format!("cannot see the interfaces of a namespace: {error}; run as root, on Linux 5.2 or later")
-        })?;
+        let unseen = |error| {
+            format!(
+                "cannot see the interfaces of a namespace: {error}; run as root, on Linux 5.2 or later"
+            )
+        };
+        let files = Files::mount().map_err(unseen)?;
+        let far_files = there.run(Files::mount)?.map_err(unseen)?;
         let processors = processors(&files)?;
-        connect(here, there)?;
-        let reception =
-            Reception::start(&guard(), &[INTERFACE.to_owned()]).map_err(|all| in_words(&all))?;
+        let interface = own_name();
+        connect((here, &interface), there)?;
+        let interfaces = std::slice::from_ref(&interface);
+        let reception = Reception::start(&guard(), interfaces).map_err(|all| in_words(&all))?;
         let open = Filter::open().map_err(|error| error.to_string())?;
         let wanted = Wanted {
             interrupts: Some(Processors::one(processors.0)),
@@ -68,9 +80,8 @@ impl Stage {
         };
         let records = files.records();
         let with = (files.tree(), &*records);
-        let (placement, weaknesses) =
-            Placement::start(with, &[INTERFACE.to_owned()], &wanted, None);
-        let place = survey(&files.tree(), INTERFACE).place;
+        let (placement, weaknesses) = Placement::start(with, interfaces, &wanted, None);
+        let place = survey(&files.tree(), &interface).place;
         let threads = place.and_then(|it| it.threads).unwrap_or_default();
         if threads.is_empty() {
             return Err(format!(
@@ -85,7 +96,9 @@ impl Stage {
             _placement: placement,
             reception,
             open,
+            interface,
             files,
+            far_files,
             processors,
             threads: threads.iter().map(|thread| thread.number).collect(),
         };
@@ -111,15 +124,18 @@ impl Stage {
     /// # Errors
     /// The kernel does not tell.
     pub fn counts(&self) -> Result<Counts, String> {
-        let unread = |error| format!("what was received is not told: {error}");
-        let packets = self.files.received(INTERFACE).map_err(unread)?;
+        let unread = |error: std::io::Error| format!("what was received is not told: {error}");
+        let packets = self.files.received(&self.interface).map_err(unread)?;
         let worked = self.threads.iter().map(|&it| self.files.worked(it));
         let worked: Result<Vec<u64>, _> = worked.collect();
         let worked = worked.map_err(|error| {
             format!("the kernel does not tell what its threads take: {error}; it takes CONFIG_SCHED_INFO")
         })?;
+        // The sender's interface counts what it could not put there.
+        let ring_full = self.far_files.not_sent(FAR_INTERFACE).map_err(unread)?;
         Ok(Counts {
             packets,
+            ring_full,
             worked: Duration::from_nanos(worked.iter().sum()),
         })
     }
@@ -150,6 +166,11 @@ fn guard() -> Setup {
             rate(200, 100),
         ),
         flow(
+            "partner, at once",
+            Match::PortFrom(Transport::Udp, PROMPT_PORT, PARTNER.into()),
+            rate(200, 100),
+        ),
+        flow(
             "strangers",
             Match::Port(Transport::Udp, PORT),
             rate(10, 100),
@@ -174,31 +195,37 @@ fn processors(files: &Files) -> Result<(u16, u16), String> {
     }
 }
 
+/// A name that no other measurement gives its interface: its threads are found by it, wherever their interface is. As short as it must be for them
+/// to have it whole.
+fn own_name() -> String {
+    format!("h{}", std::process::id() % 10_000)
+}
+
 /// A pair of virtual interfaces; nobody has to ask for an address.
-fn connect(here: &Namespace, there: &Namespace) -> Result<(), String> {
+fn connect((here, interface): (&Namespace, &str), there: &Namespace) -> Result<(), String> {
     let [task, partner, stranger] = [HERE, PARTNER, STRANGER].map(std::net::Ipv4Addr::from);
     let far = there.path();
     for line in [
         format!(
-            "link add {INTERFACE} address 02:00:00:00:00:01 type veth peer name there address 02:00:00:00:00:02 netns {far}"
+            "link add {interface} address 02:00:00:00:00:01 type veth peer name {FAR_INTERFACE} address 02:00:00:00:00:02 netns {far}"
         ),
-        format!("address add {task}/24 dev {INTERFACE}"),
-        format!("link set {INTERFACE} up"),
+        format!("address add {task}/24 dev {interface}"),
+        format!("link set {interface} up"),
     ] {
         here.tool("ip", &line)?;
     }
     for line in [
-        format!("address add {partner}/24 dev there"),
-        format!("address add {stranger}/24 dev there"),
-        "link set there up".to_owned(),
-        format!("neighbour add {task} lladdr 02:00:00:00:00:01 dev there"),
+        format!("address add {partner}/24 dev {FAR_INTERFACE}"),
+        format!("address add {stranger}/24 dev {FAR_INTERFACE}"),
+        format!("link set {FAR_INTERFACE} up"),
+        format!("neighbour add {task} lladdr 02:00:00:00:00:01 dev {FAR_INTERFACE}"),
     ] {
         there.tool("ip", &line)?;
     }
     for address in [partner, stranger] {
         here.tool(
             "ip",
-            &format!("neighbour add {address} lladdr 02:00:00:00:00:02 dev {INTERFACE}"),
+            &format!("neighbour add {address} lladdr 02:00:00:00:00:02 dev {interface}"),
         )?;
     }
     Ok(())
