@@ -1,4 +1,4 @@
-//! `bumpless iprp evaluate`: a slice of a few seconds of the paper's evaluation.
+//! `bumpless iprp evaluate`: a slice of the paper's evaluation, a few seconds of each part.
 
 use std::process::Command;
 
@@ -23,7 +23,8 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
             "2",
         ]);
         command.args(["--scenario", "5", "--cost-seconds", "1"]);
-        command.args(["--cost-sessions", "0", "--traffic-seconds", "2", "--output"]);
+        command.args(["--cost-sessions", "0", "--traffic-seconds", "2"]);
+        command.args(["--cuts", "8", "--output"]);
         outcome(&command.arg(&out).output().unwrap())
     };
     let (mut told, mut errors, mut status) = measure();
@@ -58,6 +59,7 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
     assert_eq!(result["cost"][0]["sessions"], 0);
     assert_eq!(result["cost"].as_array().unwrap().len(), 1);
     traffic(&result["traffic"]);
+    bars(&result);
     // Everything is kept: each datagram, and a page that needs nothing else.
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     let whole: Value = serde_json::from_str(&read("run.json")).unwrap();
@@ -68,10 +70,35 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
     let lost = lost.filter(|it| **it == -1).count() as u64;
     assert_eq!(Some(lost), whole["scenarios"][0]["lost"].as_u64());
     assert!(whole["settings"]["host"]["kernel"].is_string());
-    assert!(read("tables.txt").contains("table III"));
+    let tables = read("tables.txt");
+    assert!(tables.contains("table III") && tables.contains("held   cut-stream: "));
     let report = read("report.html");
     assert_eq!(page::loads(&report), [""; 0]);
     assert!(report.contains("class=\"iprp\"") && report.contains("polyline"));
+    assert!(report.contains("<tr id=\"standby\"><td class=\"held yes\">"));
+}
+
+/// Each promise beside losses has its verdict, and the figures that it is of.
+fn bars(result: &Value) {
+    let bars = result["bars"].as_array().unwrap();
+    let ids: Vec<_> = bars.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["figure-5", "cut-stream", "cut-tcp", "standby"]);
+    for bar in bars {
+        assert_eq!(bar["held"], true, "{bar}");
+        assert!(bar["stalled"].is_u64() && bar["seen"].is_string(), "{bar}");
+    }
+    let figures = |at: usize| &bars[at]["figures"];
+    let count = |at: usize, name: &str| figures(at)[name].as_array().unwrap().len();
+    let number = |it: &Value| it.as_u64().unwrap();
+    let scenario = &result["scenarios"][0];
+    let came = number(&scenario["sent"]) - number(&scenario["lost"]);
+    assert_eq!(number(&figures(0)["of"]), came);
+    assert_eq!(count(1, "longest_gap_after_a_cut_ms"), 8);
+    assert_eq!(count(2, "longest_after_a_cut_ms"), 8);
+    assert_eq!(count(3, "longest_gap_after_a_cut_ms"), 2);
+    assert!(figures(1)["sent"].as_u64() > Some(3_000), "{bars:?}");
+    assert!(figures(2)["sent"].as_u64() > Some(100), "{bars:?}");
+    assert!(result["stalls"]["count"].is_u64());
 }
 
 /// What programs of others had, while each network lost one copy in twenty.

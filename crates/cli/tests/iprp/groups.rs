@@ -94,6 +94,40 @@ pub fn a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network
     loses_and_doubles_nothing(GROUP_V6);
 }
 
+/// Nobody asks members, so each tells of what it misses itself.
+pub fn a_network_that_brings_nothing_of_a_group_is_told_by_its_member_and_when_it_is_back() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let _more = begin(&mut site, GROUP);
+        let (socket, _) = source(&site, GROUP);
+        let right = member(&site, "right", GROUP, 1, None);
+        let stream = Stream::begin(socket, SocketAddr::from((GROUP, PORT)), 200);
+        wait_until("both networks carry the stream", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        right.wait_for_more(100);
+        let weaknesses = || site.status("right").unwrap()["weaknesses"].to_string();
+        assert!(!weaknesses().contains("nothing has come"));
+        site.hosts.cut("A");
+        wait_until("it is a weakness of the member", || {
+            weaknesses().contains("nothing has come on network 10")
+        });
+        let unheard = || site.status("right").unwrap()["receiving"][0]["unheard"].take();
+        assert_eq!(unheard()[0]["ind"], 10);
+        let log = || site.right.as_ref().unwrap().said();
+        wait_until("that is told", || {
+            log().contains("nothing has come on network 10")
+        });
+        site.hosts.mend("A");
+        wait_until("it is over, and that is told", || {
+            !weaknesses().contains("nothing has come")
+                && log().contains("copies come on network 10 again")
+        });
+        stream.end();
+        right.end();
+    });
+}
+
 fn loses_and_doubles_nothing(group: IpAddr) {
     with_hosts(move |hosts| {
         let mut site = Site::new(hosts);

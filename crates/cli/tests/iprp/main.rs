@@ -58,6 +58,7 @@ use groups::{
     a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
     a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out,
     a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members,
+    a_network_that_brings_nothing_of_a_group_is_told_by_its_member_and_when_it_is_back,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
 };
@@ -99,6 +100,7 @@ bumpless_testing::tests!(
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
     a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members,
+    a_network_that_brings_nothing_of_a_group_is_told_by_its_member_and_when_it_is_back,
     a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
     a_group_that_no_network_carries_is_refused_by_check_and_told_in_status,
     a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out,

@@ -173,6 +173,13 @@ pub struct SenderTotals {
     pub answers_refused: u64,
     /// Packets that were not kept to leave again, for want of places or because they are too long.
     pub not_kept: u64,
+    /// Kept packets that had left again as often as they may, and of which no answer had come.
+    pub given_up: u64,
+    /// Kept packets that were late, and had no other network on which to leave again.
+    pub no_other_network: u64,
+    /// Kept packets of which no answer had come when their session ended, was suspended, or went on with other numbers or in another
+    /// mode.
+    pub kept_at_end: u64,
     /// Events that nobody collected.
     pub events_lost: u64,
 }

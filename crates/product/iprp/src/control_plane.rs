@@ -114,8 +114,8 @@ pub struct State {
 }
 
 impl State {
-    /// At the start.
-    pub fn new(now: Instant) -> Self {
+    /// At the start. Hosts advertise themselves `every` so often.
+    pub fn new(now: Instant, every: Duration) -> Self {
         Self {
             started: now,
             looked: now,
@@ -126,7 +126,7 @@ impl State {
             asking: None,
             refused: BTreeMap::new(),
             keyless: Keyless::default(),
-            troubles: Troubles::default(),
+            troubles: Troubles::new(every),
             ended: false,
         }
     }
@@ -311,6 +311,10 @@ impl ControlPlane {
             }
             ToControl::Unanswered(change) => {
                 let (name, about, words) = event::of_network(&change);
+                self.log.say(name, about, &words);
+            }
+            ToControl::Unheard(change) => {
+                let (name, about, words) = event::of_group_network(&change);
                 self.log.say(name, about, &words);
             }
             ToControl::Refused(from, error) => {

@@ -37,6 +37,7 @@ use crate::root::Root;
 use crate::snapshot::Passed;
 use crate::trust::Trust;
 use crate::unanswered::Watch;
+use crate::unheard;
 pub use error::RunError;
 pub use survey::{Found, check_host};
 use survey::{Surveyed, beside_socket, survey};
@@ -125,6 +126,10 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         backlog: VecDeque::new(),
         members: KnownMembers::default(),
         watch: Watch::new(config.limits.sessions),
+        unheard: unheard::Watch::new(match config.groups.is_empty() {
+            true => 0,
+            false => config.limits.sessions,
+        }),
     };
     let (asked, requests) = sync_channel(16);
     let handler = Asking {
@@ -137,6 +142,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         .name("data plane".into())
         .spawn(move || data_plane.run())
         .map_err(system("start the data plane's thread"))?;
+    let every = config.timing.advertise_every;
     say_start(&log, &config, &attachments, &ways);
     let origin = (seed()?, seed()?);
     let control_plane = ControlPlane {
@@ -161,7 +167,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
             stop: options.stop,
             reload: options.reload,
         },
-        state: State::new(Clock.now()),
+        state: State::new(Clock.now(), every),
     };
     control_plane.run(|| !thread.is_finished());
     // It has ended, or does not end: then the process does, and the kernel cleans up.

@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use bumpless_base::{Duration, Instant};
 use bumpless_capture::{Diverted, Injector, Parsed, Queue, Sightings};
 use bumpless_iprp::{
-    Copy, FEEDBACK_LEN, Flow, Mode, Monitored, Receiver, Scope, Sender, SenderEvent,
+    Copy, FEEDBACK_LEN, Flow, Mode, Monitored, Receiver, ReceiverEvent, Scope, Sender, SenderEvent,
 };
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_secure::RingSuite;
@@ -29,6 +29,7 @@ use rtrb::{Consumer, Producer};
 use crate::exchange::{Attached, ToControl, ToData};
 use crate::snapshot::Passed;
 use crate::unanswered::Watch;
+use crate::unheard;
 use due::{Farewell, tell_due};
 use modes::mode_of;
 use outgoing::Turn;
@@ -80,6 +81,8 @@ pub struct DataPlane {
     pub members: KnownMembers,
     /// Networks of sessions that answer nothing.
     pub watch: Watch,
+    /// Networks on which nothing of a group comes.
+    pub unheard: unheard::Watch,
 }
 
 /// Room for one packet of each kind.
@@ -170,7 +173,8 @@ impl DataPlane {
             true => Instant::FAR_FUTURE,
             false => again,
         };
-        let sender = self.sender.poll_timeout().min(self.watch.due());
+        let watches = self.watch.due().min(self.unheard.due());
+        let sender = self.sender.poll_timeout().min(watches);
         sender.min(receiver).min(backlog)
     }
 
@@ -280,15 +284,17 @@ impl DataPlane {
         told.is_all
     }
 
-    /// Tells which networks of sessions have stopped answering, and which have begun again.
+    /// Tells which networks of sessions have stopped answering, on which nothing of a group comes, and which have begun again.
     fn watch_networks(&mut self, now: Instant) {
         let (outbox, passed, control) = (&mut self.outbox, &mut self.passed, &self.control);
-        self.watch.look(now, &self.sender, |change| {
-            match outbox.push(ToControl::Unanswered(change)) {
-                Ok(()) => control.wake(),
-                Err(_) => passed.untold += 1,
-            }
-        });
+        let mut tell = |it| match outbox.push(it) {
+            Ok(()) => control.wake(),
+            Err(_) => passed.untold += 1,
+        };
+        self.watch
+            .look(now, &self.sender, |it| tell(ToControl::Unanswered(it)));
+        self.unheard
+            .look(now, &self.receiver, |it| tell(ToControl::Unheard(it)));
     }
 
     /// Tells what has happened in the cores. Each source of a turn can tell of many sessions, so this comes after each: all of the
@@ -309,6 +315,11 @@ impl DataPlane {
         while !self.outbox.is_full()
             && let Some(event) = self.receiver.poll_event()
         {
+            if let ReceiverEvent::Networks { session, networks } = &event
+                && let Some(session) = self.receiver.session(*session)
+            {
+                self.unheard.named(&session, networks);
+            }
             self.tell(ToControl::Receiver(event));
         }
     }

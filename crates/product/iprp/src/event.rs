@@ -10,6 +10,7 @@ use bumpless_iprp::{EndCause, ReceiverEvent, Scope, SenderEvent};
 use serde_json::{Value, json};
 
 use crate::unanswered::{Change, Unanswered};
+use crate::unheard::{self, Unheard};
 
 /// Lines that wait to be written; more are lost, and nothing waits for them.
 const WAITING: usize = 1024;
@@ -149,6 +150,34 @@ pub fn unanswered(scope: &str, it: &Unanswered) -> String {
         it.ind.get(),
         it.questions,
         it.lasts.as_millis() / 1000
+    )
+}
+
+/// That nothing of a group comes on a network, or something does again.
+pub fn of_group_network(change: &unheard::Change) -> (&'static str, Value, String) {
+    let (source, scope) = (change.source.to_string(), change.scope.to_string());
+    let ind = change.ind.get();
+    match change.begins {
+        Some(it) => {
+            let about = json!({"source": source, "flow": scope, "ind": ind, "copies": it.copies, "lasts_ms": it.lasts.as_millis()});
+            ("network_unheard", about, unheard(&scope, &source, &it))
+        }
+        None => (
+            "network_heard",
+            json!({"source": source, "flow": scope, "ind": ind}),
+            format!("{scope}, from {source}: copies come on network {ind} again"),
+        ),
+    }
+}
+
+/// What an operator should know of a network on which nothing of a group comes.
+pub fn unheard(scope: &str, source: &str, it: &Unheard) -> String {
+    format!(
+        "{scope}, from {source}: nothing has come on network {} for {} s, while {} copies came on others: nothing is redundant here; look at the \
+         network's cables, switches and multicast filters, at both ends",
+        it.ind.get(),
+        it.lasts.as_millis() / 1000,
+        it.copies
     )
 }
 

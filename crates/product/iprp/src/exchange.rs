@@ -11,6 +11,7 @@ use crate::closed::Kind;
 use crate::members::Members;
 use crate::snapshot::Snapshot;
 use crate::unanswered::Change;
+use crate::unheard;
 
 /// Messages that wait, each way.
 pub const LENGTH: usize = 4096;
@@ -100,6 +101,8 @@ pub enum ToControl {
     Receiver(ReceiverEvent),
     /// A network of a session has stopped answering, or answers again.
     Unanswered(Change),
+    /// On a network nothing of a group comes, or something comes again.
+    Unheard(unheard::Change),
     /// A message of a known process was refused.
     Refused(Vec<IpAddr>, MessageError),
     /// What was wanted.

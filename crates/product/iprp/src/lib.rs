@@ -42,6 +42,7 @@ mod tracert;
 mod trial;
 mod trust;
 mod unanswered;
+mod unheard;
 
 pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};

@@ -10,6 +10,7 @@ use bumpless_iprp::{
 use bumpless_secure::RingSuite;
 
 use crate::unanswered::{Unanswered, Watch};
+use crate::unheard::{self, Unheard};
 
 /// What is counted where packets pass, beside the cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +104,8 @@ pub struct Receiving {
     pub ago: Duration,
     /// What came, by network on which it was sent.
     pub arrivals: Vec<(Ind, Arrivals)>,
+    /// Networks on which nothing comes while another one brings packets to a group.
+    pub unheard: Vec<Unheard>,
 }
 
 /// All of it.
@@ -131,7 +134,7 @@ impl Snapshot {
     pub fn take(
         now: Instant,
         (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
-        (passed, watch): (&Passed, &Watch),
+        (passed, watch, unheard): (&Passed, &Watch, &unheard::Watch),
         (room, segmentation, coalesces): (usize, &[Segmentation], bool),
     ) -> Self {
         let sending = sender.sessions().map(|session| {
@@ -151,6 +154,7 @@ impl Snapshot {
             replicated: session.is_replicated(),
             ago: now.since(session.last_seen()),
             arrivals: session.arrivals().map(|(ind, it)| (ind, *it)).collect(),
+            unheard: unheard.of(now, &session),
         });
         Self {
             room,

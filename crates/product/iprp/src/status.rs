@@ -73,7 +73,10 @@ impl Serialize for Status {
         all.serialize_entry("sending", &Each(|| sends.iter().map(sending)))?;
         all.serialize_entry("receiving", &Each(|| receives.iter().map(receiving)))?;
         let words = || {
-            let of_sessions = sends.iter().flat_map(weaknesses_of).map(Cow::Owned);
+            let of_sessions = sends.iter().flat_map(weaknesses_of);
+            let of_sessions = of_sessions
+                .chain(receives.iter().flat_map(weaknesses_received))
+                .map(Cow::Owned);
             let others = self.weaknesses.iter().map(|it| Cow::Borrowed(it.as_str()));
             others.chain(of_sessions)
         };
@@ -118,6 +121,9 @@ fn about_host(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "suspended": sender.suspended,
             "too_long": sender.too_long,
             "not_kept": sender.not_kept,
+            "given_up": sender.given_up,
+            "no_other_network": sender.no_other_network,
+            "kept_at_end": sender.kept_at_end,
             "unreadable": snapshot.passed.unreadable,
             "not_released": snapshot.passed.not_released,
             "no_copy_left": snapshot.passed.no_copy_left,
@@ -249,6 +255,7 @@ fn receiving(it: &Receiving) -> Value {
         "replicated": it.replicated,
         "last_ms": it.ago.as_millis(),
         "networks": arrivals.collect::<Vec<_>>(),
+        "unheard": it.unheard.iter().map(|it| json!({"ind": it.ind.get(), "ms": it.lasts.as_millis(), "copies": it.copies})).collect::<Vec<_>>(),
     })
 }
 
@@ -266,6 +273,13 @@ fn weaknesses_of(session: &Sending) -> impl Iterator<Item = String> {
     let unanswered = session.unanswered.iter().filter(|_| !session.suspended);
     let unanswered = unanswered.map(move |it| event::unanswered(&scope.to_string(), it));
     whole.into_iter().chain(unanswered)
+}
+
+/// As [`weaknesses_of`], of the receiving end.
+fn weaknesses_received(session: &Receiving) -> impl Iterator<Item = String> {
+    let (scope, source) = (session.scope.to_string(), session.source.to_string());
+    let all = session.unheard.iter();
+    all.map(move |it| event::unheard(&scope, &source, it))
 }
 
 /// What an operator should know besides, a sentence each.
@@ -431,5 +445,10 @@ mod tests {
         snapshot.receiver.answers_lost = 5;
         assert_eq!(kept(&snapshot), (Some(4), true));
         assert_eq!(shown(&snapshot, "answers_lost", "").0, Some(5));
+        let sender = &mut snapshot.sender;
+        (sender.given_up, sender.no_other_network, sender.kept_at_end) = (6, 7, 8);
+        let counts = ["given_up", "no_other_network", "kept_at_end"];
+        let counts = counts.map(|name| shown(&snapshot, name, "").0);
+        assert_eq!(counts, [Some(6), Some(7), Some(8)]);
     }
 }

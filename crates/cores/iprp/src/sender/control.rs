@@ -215,7 +215,7 @@ impl<S: Suite> State<S> {
         }
         if is_other_tag {
             // What was kept has numbers of the space before; its receiver has forgotten them.
-            self.keep.drop_if(&mut session.standby.kept, |_| true);
+            totals.kept_at_end += self.keep.drop_all(&mut session.standby.kept);
         }
         let group = group_of(&scope.destination);
         session.update(advertised.networks, &own, group, |ind, is_there| {

@@ -62,7 +62,7 @@ impl<S: Suite> State<S> {
             return;
         };
         session.asking.liveness = Liveness::Suspended;
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
+        self.totals.kept_at_end += self.keep.drop_all(&mut session.standby.kept);
         self.notify(SenderEvent::Suspended {
             session: SessionId(place as u32),
         });
@@ -98,10 +98,14 @@ impl<S: Suite> State<S> {
                         it.again_on = Some(other as u8);
                     }
                 }),
-                // Nowhere to go.
-                None => self
-                    .keep
-                    .drop_if(&mut session.standby.kept, |it| it.number == kept.number),
+                None => {
+                    match kept.tries < MAX_TRIES {
+                        true => self.totals.no_other_network += 1,
+                        false => self.totals.given_up += 1,
+                    }
+                    self.keep
+                        .drop_if(&mut session.standby.kept, |it| it.number == kept.number);
+                }
             }
         }
     }

@@ -116,6 +116,13 @@ impl Keep {
         true
     }
 
+    /// Drops all packets of `list`; how many there were.
+    pub(crate) fn drop_all(&mut self, list: &mut List) -> u64 {
+        let count = list.count;
+        self.drop_if(list, |_| true);
+        count.into()
+    }
+
     /// Drops the packets of `list` for which `is_done`.
     pub(crate) fn drop_if(&mut self, list: &mut List, is_done: impl Fn(&Kept) -> bool) {
         let (mut at, mut before) = (list.head, NONE);

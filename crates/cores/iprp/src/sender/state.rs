@@ -77,7 +77,7 @@ impl<S: Suite> State<S> {
         let Some(mut session) = self.base.remove(place) else {
             return;
         };
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
+        self.totals.kept_at_end += self.keep.drop_all(&mut session.standby.kept);
         self.notify(SenderEvent::Ended {
             session: SessionId(place as u32),
             scope: session.scope,
@@ -152,7 +152,7 @@ impl<S: Suite> State<S> {
             return;
         }
         session.mode = mode;
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
+        self.totals.kept_at_end += self.keep.drop_all(&mut session.standby.kept);
         session.standby = Standby::default();
     }
 
@@ -197,7 +197,7 @@ impl<S: Suite> State<S> {
             return false;
         };
         let before = session.space;
-        self.keep.drop_if(&mut session.standby.kept, |_| true);
+        self.totals.kept_at_end += self.keep.drop_all(&mut session.standby.kept);
         session.begin_space(space);
         self.base.move_space(place, before, space);
         true

@@ -1,5 +1,6 @@
 //! What standby keeps of packets, what it says of that, and when it lets go.
 
+use bumpless_base::Duration;
 use bumpless_iprp::{Mode, Replication, SenderLimits, SenderSetup, SessionId};
 
 use crate::pair::{MS, Pair, flow, ind, networks, receiver_setup, sender_setup};
@@ -97,4 +98,52 @@ fn a_lost_packet_leaves_again_once_however_many_have_come_meanwhile() {
         assert_eq!(again, [(ind(2), Ok(b"lost".to_vec()))], "{later} later");
         assert_eq!(pair.sender.session(SessionId(0)).unwrap().kept(), 0);
     }
+}
+
+/// Nothing arrives anywhere.
+fn lose_everything(pair: &mut Pair, milliseconds: u64) -> usize {
+    let mut scratch = [0; 256];
+    let mut again = 0;
+    for _ in 0..milliseconds {
+        pair.pass(MS);
+        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+            // A probe has no payload.
+            again += usize::from(copy.bytes.len() > 80);
+        }
+    }
+    again
+}
+
+/// I-54: each packet that is not kept longer without an answer is counted under why.
+#[test]
+fn what_is_given_up_is_counted_under_its_cause() {
+    let counts = |pair: &Pair| {
+        let totals = pair.sender.totals();
+        (totals.given_up, totals.no_other_network, totals.kept_at_end)
+    };
+    let mut pair = standby(8, 100);
+    assert!(is_kept(&mut pair, &[7; 60]));
+    assert_eq!(lose_everything(&mut pair, 900), 6);
+    assert_eq!(counts(&pair), (1, 0, 0));
+    assert_eq!(pair.sender.session(SessionId(0)).unwrap().kept(), 0);
+
+    let mut pair = standby(8, 100);
+    assert!(is_kept(&mut pair, b"x"));
+    pair.sender.set_networks(networks(1, &[1]));
+    lose_everything(&mut pair, 400);
+    assert_eq!(counts(&pair), (0, 1, 0));
+
+    let mut pair = standby(8, 100);
+    assert!(is_kept(&mut pair, b"x") && is_kept(&mut pair, b"y"));
+    pair.sender.set_mode(SessionId(0), Mode::Redundant);
+    assert_eq!(counts(&pair), (0, 0, 2));
+
+    // What was answered is none of these.
+    let mut pair = standby(8, 100);
+    let copies = pair.send(b"comes");
+    pair.arrive(&copies[0]).unwrap();
+    assert_eq!(pair.answers(), 1);
+    pair.pass(Duration::from_secs(200));
+    assert!(pair.sender.session(SessionId(0)).is_none());
+    assert_eq!(counts(&pair), (0, 0, 0));
 }

@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bumpless_base::{Duration, Instant};
 
-use crate::plan::TIMING;
-
 /// A packet of an application, by its number in the world.
 pub type PacketId = u64;
 
@@ -72,6 +70,8 @@ pub struct Life {
 
 #[derive(Default)]
 pub struct Checker {
+    /// How long what was recorded before a restart may open: four `T_CAP` (I-34).
+    grace: Duration,
     /// By packet and host: in which life it was delivered.
     delivered: BTreeMap<(PacketId, usize), u32>,
     /// The highest number that has opened.
@@ -88,6 +88,14 @@ pub struct Checker {
 }
 
 impl Checker {
+    /// One of a world in which what was recorded may open for so long.
+    pub fn new(grace: Duration) -> Self {
+        Self {
+            grace,
+            ..Self::default()
+        }
+    }
+
     /// A receiver's life has given `tag` to the sender on host `source`.
     pub fn offered(&mut self, life: &Life, source: usize, tag: u64) {
         self.tags.insert(tag, (life.host, life.root));
@@ -189,7 +197,7 @@ impl Checker {
         }
         self.restarts_survived += 1;
         // Only what is on its way while a receiver restarts may come twice: an attacker gains nothing by keeping it.
-        let grace = TIMING.advertise_every * 4 + Duration::from_millis(1);
+        let grace = self.grace + Duration::from_millis(1);
         match datagram.is_of_group() || now.since(life.began) <= grace {
             true => Ok(()),
             false => Err(format!(

@@ -8,7 +8,7 @@ use bumpless_iprp::{
 use bumpless_secure::Secret;
 
 use crate::check::Life;
-use crate::plan::{PORT, Plan, TIMING, address, group};
+use crate::plan::{PORT, Plan, address, group};
 use crate::suite::TestSuite;
 
 pub const CANDIDATES: usize = 8;
@@ -121,7 +121,7 @@ impl Host {
                 groups: groups(),
                 root: Secret::new([root; 16].concat().try_into().expect("32 bytes")),
                 key_number: self.key_number,
-                timing: TIMING,
+                timing: plan.timing,
                 limits: ReceiverLimits {
                     sessions: 16,
                     candidates: CANDIDATES,

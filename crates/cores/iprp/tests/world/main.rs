@@ -7,15 +7,18 @@
 //!
 //! Judged is: *first copy wins* (the first valid copy of each packet is delivered, whatever else has come), nothing is delivered
 //! twice in a receiver's life, nothing forged ever and nothing replayed once a receiver has found its senders; after the last
-//! fault every flow is replicated again on every network; every table stays within its bounds.
+//! fault every flow is replicated again on every network; every table stays within its bounds. A sender goes on with copies for three
+//! `T_CAP` after an advertisement at most (*ends*), until three questions and a second without an answer (*lets go*), and not a packet less
+//! (*holds on*).
 
+mod asked;
 mod check;
 mod host;
 mod plan;
 mod run;
 mod suite;
 
-use plan::Plan;
+use plan::{Plan, SLOW};
 use run::World;
 
 fn run(seed: u64) -> Result<World, String> {
@@ -53,4 +56,18 @@ fn the_first_copy_wins_and_replication_comes_back_in_any_storm() {
     );
     // The worlds are not empty.
     assert!(first > 10_000 && moved > 0 && refused > 1_000 && totals.suppressed > 0);
+}
+
+/// Quick worlds end sessions by time before anybody counts as gone; in these the receiver's silence is what is found out.
+#[test]
+fn a_sender_goes_on_until_nobody_answers_and_no_longer_where_advertisements_are_seldom() {
+    let (mut doubtful, mut let_go, mut suspended) = (0, 0, 0);
+    for seed in 0..seeds(150) {
+        let world = run(seed | SLOW).unwrap_or_else(|what| panic!("{what}"));
+        doubtful += world.asked.doubtful;
+        let_go += world.asked.let_go;
+        suspended += world.suspended;
+    }
+    println!("{doubtful} packets in doubt, {let_go} let go, {suspended} suspensions");
+    assert!(doubtful > 1_000 && let_go > 1_000 && suspended > 20);
 }

@@ -7,9 +7,11 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Faults come until then.
 pub const FAULTS_UNTIL: Duration = Duration::from_millis(2_500);
 /// By then all is as it should be again.
-pub const HEALED_AT: Duration = Duration::from_millis(3_900);
+const HEALED_AT: Duration = Duration::from_millis(3_900);
 /// Then it ends.
-pub const END: Duration = Duration::from_millis(4_300);
+const END: Duration = Duration::from_millis(4_300);
+/// Worlds of seeds with this bit advertise so seldom that a sender whose receiver is gone finds that out by asking (I-41).
+pub const SLOW: u64 = 1 << 40;
 
 pub const PORT: u16 = 5_000;
 /// The group of each family.
@@ -25,13 +27,27 @@ pub fn at(span: Duration) -> Instant {
 }
 
 /// Much quicker than the paper's, so that much happens.
-pub const TIMING: Timing = Timing {
+const TIMING: Timing = Timing {
     advertise_every: Duration::from_millis(200),
     back_off: Duration::from_millis(60),
     retry: Duration::from_millis(40),
     inactivity: Duration::from_millis(500),
     key_lifetime: Duration::from_millis(450),
 };
+
+/// That of a slow world. Strangers are forgotten as soon as in the others: while they hold every place of a candidate, nobody is found again.
+const SLOW_TIMING: Timing = Timing {
+    advertise_every: Duration::from_secs(5),
+    back_off: Duration::from_millis(60),
+    retry: Duration::from_millis(40),
+    inactivity: Duration::from_millis(500),
+    key_lifetime: Duration::from_secs(12),
+};
+/// By then a receiver that is there has been found again in a slow world, and then it ends.
+const SLOW_HEALED_AT: Duration = Duration::from_millis(9_000);
+const SLOW_END: Duration = Duration::from_millis(9_600);
+/// Receivers are away so much longer there.
+const LONGER: u64 = 5;
 
 #[derive(Clone, Debug)]
 pub struct NetworkPlan {
@@ -82,6 +98,9 @@ pub struct Plan {
     /// An attacker acts so often.
     pub attack_every: Option<Duration>,
     pub ipv6: bool,
+    pub timing: Timing,
+    pub healed_at: Duration,
+    pub end: Duration,
 }
 
 pub fn address(ipv6: bool, host: usize, network: usize) -> IpAddr {
@@ -202,6 +221,9 @@ impl Plan {
             control_loss: [0, 0, 30][random.below(3) as usize],
             attack_every: (random.below(2) == 0).then(|| span(&mut random, 1_000, 20_000)),
             ipv6,
+            timing: TIMING,
+            healed_at: HEALED_AT,
+            end: END,
         };
         // Some worlds have flows whose packets are further apart than questions (I-41).
         if random.below(4) == 0 {
@@ -211,6 +233,19 @@ impl Plan {
             // Strangers who come more often than a flow's packets take each place of a candidate before it does.
             plan.attack_every = plan.attack_every.map(|every| every * 20);
         }
+        if seed & SLOW != 0 {
+            plan.become_slow();
+        }
         plan
+    }
+
+    fn become_slow(&mut self) {
+        self.timing = SLOW_TIMING;
+        (self.healed_at, self.end) = (SLOW_HEALED_AT, SLOW_END);
+        for (_, fault) in &mut self.faults {
+            if let Fault::ReceiverRestarts(_, gone, _) | Fault::ReceiverStops(_, gone) = fault {
+                *gone = *gone * LONGER;
+            }
+        }
     }
 }

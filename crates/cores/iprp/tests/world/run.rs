@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_iprp::{Flow, Mode, Replication, TCP};
 
+use crate::asked::Asked;
 use crate::check::{Checker, Datagram, PacketId};
 use crate::host::Host;
-use crate::plan::{END, FAULTS_UNTIL, Fault, HEALED_AT, Plan, at};
+use crate::plan::{FAULTS_UNTIL, Fault, FlowPlan, Plan, at};
 
 const DATA_PORT: u16 = 1_001;
 
@@ -57,6 +58,7 @@ pub struct World {
     next_event: u64,
     hosts: Vec<Host>,
     pub check: Checker,
+    pub asked: Asked,
     packets: Vec<Sent>,
     /// Which packet left with which key, session and number.
     left: BTreeMap<Vec<u8>, PacketId>,
@@ -81,6 +83,7 @@ impl World {
         let now = at(Duration::ZERO);
         let hosts = (0..plan.hosts).map(|index| Host::new(index, &plan, now, &mut random));
         let hosts = hosts.collect();
+        let check = Checker::new(plan.timing.advertise_every * 4);
         let mut world = Self {
             plan,
             now,
@@ -89,7 +92,8 @@ impl World {
             events: BTreeMap::new(),
             next_event: 0,
             hosts,
-            check: Checker::default(),
+            check,
+            asked: Asked::default(),
             packets: Vec::new(),
             left: BTreeMap::new(),
             recorded: Vec::new(),
@@ -118,7 +122,7 @@ impl World {
 
     pub fn run(&mut self) -> Result<(), String> {
         while let Some(Reverse((when, id))) = self.queue.pop()
-            && when <= at(END)
+            && when <= at(self.plan.end)
         {
             self.now = when;
             if let Some(event) = self.events.remove(&id) {
@@ -135,7 +139,7 @@ impl World {
 
     fn step(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Send(flow) => self.send(flow),
+            Event::Send(flow) => self.send(flow)?,
             Event::Arrive {
                 host,
                 network,
@@ -156,6 +160,7 @@ impl World {
             }
             Event::Fault(fault) => self.fault(fault),
             Event::SenderBack(host) => {
+                self.asked.begin(host, self.flows_of(host).into_iter());
                 let (plan, random) = (&self.plan, &mut self.random);
                 self.hosts[host].start_sender(plan, random);
             }
@@ -170,12 +175,13 @@ impl World {
         Ok(())
     }
 
-    fn send(&mut self, index: usize) {
+    fn send(&mut self, index: usize) -> Result<(), String> {
         let plan = self.plan.flows[index];
         self.schedule(self.now + plan.every, Event::Send(index));
         if self.now >= plan.pause.0 && self.now < plan.pause.1 {
-            return;
+            return Ok(());
         }
+        let has_way = self.has_way(&plan);
         let id = self.packets.len() as PacketId;
         let payload = payload(&plan.flow, id);
         let mut scratch = [0; 256];
@@ -195,6 +201,15 @@ impl World {
             }
             Replication::Unreplicated => 0,
         };
+        // In standby packets that leave again ask as well, and groups are not asked.
+        let asks_all = plan.mode == Mode::Redundant && plan.to.is_some();
+        if sent > 0 {
+            let bytes: Vec<_> = copies.iter().map(|it| it.2.clone()).collect();
+            let of = (plan.from, index, asks_all);
+            self.asked.in_copies(self.now, of, &bytes)?;
+        } else if has_way && asks_all {
+            self.asked.plain(self.now, index)?;
+        }
         self.packets.push(Sent {
             flow: index,
             at: self.now,
@@ -218,6 +233,21 @@ impl World {
             }
         }
         self.look_after(plan.from);
+        Ok(())
+    }
+
+    /// Whether there is a session for a flow, with a network on which copies may leave.
+    fn has_way(&self, flow: &FlowPlan) -> bool {
+        let sessions = self.hosts[flow.from].sender.iter();
+        let mut sessions = sessions.flat_map(|it| it.sessions());
+        sessions.any(|it| it.scope().contains(&flow.flow) && it.paths().any(|path| path.usable))
+    }
+
+    /// Flows that a host sends.
+    fn flows_of(&self, host: usize) -> Vec<usize> {
+        let all = 0..self.plan.flows.len();
+        all.filter(|flow| self.plan.flows[*flow].from == host)
+            .collect()
     }
 
     fn recipients(&self, flow: usize) -> Vec<usize> {
@@ -243,7 +273,10 @@ impl World {
     }
 
     fn check_end(&mut self) -> Result<(), String> {
-        let (from, until) = (at(HEALED_AT), at(END).before(Duration::from_millis(200)));
+        let (from, until) = (
+            at(self.plan.healed_at),
+            at(self.plan.end).before(Duration::from_millis(200)),
+        );
         for index in 0..self.plan.flows.len() {
             let mode = self.plan.flows[index].mode;
             let sent = self.packets.iter().enumerate();

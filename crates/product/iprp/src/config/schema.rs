@@ -272,7 +272,8 @@ const MONITOR: SectionInfo = SectionInfo {
             MODES,
             Presence::Default("\"redundant\""),
             "How packets leave this host: `redundant`, on all networks; `standby`, on one, and when that is silent those that \
-             may be lost leave again on the next one."
+             may be lost leave again on the next one. With `packets`, those to or from the port; those of the other direction, too, unless \
+             another [[monitor]] names them."
         ),
     ],
     parts: &[],

@@ -10,8 +10,10 @@ use bumpless_base::{Duration, Instant};
 
 /// Sentences on other hosts that are kept, and on flows.
 const KEPT: usize = 16;
-/// A sentence on another host is over when it has not been said again for so long.
+/// A sentence on another host is over when it has not been said again for so long at least, and for so many of the periods in which hosts
+/// advertise themselves: what is said with each advertisement is not to come and go meanwhile.
 const OVER: Duration = Duration::from_secs(300);
+const PERIODS: u64 = 3;
 /// Lines on other hosts in the log: so many at most in so long.
 const LINES: u32 = 16;
 const SPAN: Duration = Duration::from_secs(60);
@@ -33,8 +35,9 @@ struct Said {
 }
 
 /// The sentences, by what they are about.
-#[derive(Default)]
 pub struct Troubles {
+    /// When a sentence on another host is over.
+    over: Duration,
     of_host: BTreeMap<String, String>,
     of_flows: BTreeMap<String, String>,
     of_others: BTreeMap<String, Said>,
@@ -45,6 +48,19 @@ pub struct Troubles {
 }
 
 impl Troubles {
+    /// None. Hosts advertise themselves `every` so often.
+    pub fn new(every: Duration) -> Self {
+        Self {
+            over: OVER.max(every * PERIODS),
+            of_host: BTreeMap::new(),
+            of_flows: BTreeMap::new(),
+            of_others: BTreeMap::new(),
+            lines: 0,
+            lines_since: Instant::ZERO,
+            left_out: 0,
+        }
+    }
+
     /// Takes a sentence; whether it is to be logged, since it has not been said before.
     pub fn say(&mut self, now: Instant, of: Of, about: &str, words: &str) -> bool {
         match of {
@@ -111,7 +127,8 @@ impl Troubles {
 
     /// Time has passed.
     pub fn expire(&mut self, now: Instant) {
-        self.of_others.retain(|_, said| now.since(said.at) < OVER);
+        let over = self.over;
+        self.of_others.retain(|_, said| now.since(said.at) < over);
     }
 
     /// All that hold, this host's own first.
@@ -139,6 +156,8 @@ fn note(all: &mut BTreeMap<String, String>, about: &str, words: &str) -> bool {
 mod tests {
     use super::*;
 
+    const EVERY: Duration = Duration::from_secs(30);
+
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
     }
@@ -146,7 +165,7 @@ mod tests {
     #[test]
     fn who_sends_from_ever_other_addresses_silences_nothing_of_this_host_and_fills_neither_memory_nor_log()
      {
-        let mut troubles = Troubles::default();
+        let mut troubles = Troubles::new(EVERY);
         let mut logged = 0;
         for number in 0..100_000_u64 {
             let (about, words) = (format!("unknown_key {number}"), format!("{number} seals"));
@@ -178,7 +197,7 @@ mod tests {
 
     #[test]
     fn one_host_that_says_ever_other_things_has_one_sentence_and_no_more_lines() {
-        let mut troubles = Troubles::default();
+        let mut troubles = Troubles::new(EVERY);
         let say = |number: u32, troubles: &mut Troubles| {
             let words = format!("the key {number:04x}");
             troubles.say(at(1), Of::Other, "unknown_key 10.0.0.1", &words)
@@ -193,8 +212,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_with_each_advertisement_does_not_come_and_go_however_seldom_that_is() {
+        for every in [1, 30, 299, 3_600] {
+            let mut troubles = Troubles::new(Duration::from_secs(every));
+            let said = |now: u64, troubles: &mut Troubles| {
+                let is_logged = troubles.say(at(now), Of::Other, "keys 10.0.0.2", "its key");
+                troubles.expire(at(now));
+                is_logged
+            };
+            assert!(said(1_000, &mut troubles));
+            let mut now = 1_000;
+            for _ in 0..5 {
+                // One advertisement in two is lost.
+                now += 2 * every;
+                troubles.expire(at(now));
+                assert_eq!(troubles.words().len(), 1, "{every} s");
+                assert!(!said(now, &mut troubles), "{every} s: said before");
+            }
+            troubles.expire(at(now + (3 * every).max(300)));
+            assert!(troubles.words().is_empty(), "{every} s");
+        }
+    }
+
+    #[test]
     fn flows_that_are_too_many_are_counted_and_keep_nothing_else_from_being_told() {
-        let mut troubles = Troubles::default();
+        let mut troubles = Troubles::new(EVERY);
         let kept = (0..100).filter(|number| {
             let about = format!("capture {number}");
             troubles.say(at(1), Of::Flow, &about, "refused")

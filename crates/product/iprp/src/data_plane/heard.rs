@@ -53,7 +53,8 @@ impl DataPlane {
                 let attached = &self.attached;
                 let segmentations = attached.ports.segmentations();
                 let ways = (attached.room, segmentations, attached.coalesces);
-                let taken = Snapshot::take(now, cores, (&self.passed, &self.watch), ways);
+                let taken =
+                    Snapshot::take(now, cores, (&self.passed, &self.watch, &self.unheard), ways);
                 self.tell(ToControl::Snapshot(Box::new(taken)));
             }
             ToData::Stop | ToData::Attached(_) => {}

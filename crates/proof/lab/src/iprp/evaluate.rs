@@ -1,6 +1,7 @@
 //! The paper's evaluation (IX): losses in the six scenarios of table II as in table III, delays as in figure 5, and what it costs as
-//! in table IV, each beside the paper's figures.
+//! in table IV, each beside the paper's figures; and what is promised of cuts.
 
+mod bars;
 mod cost;
 mod losses;
 mod page;
@@ -19,8 +20,11 @@ use bumpless_bench::statistics::Summary;
 use serde_json::{Value, json};
 
 use super::hosts::NAMES;
+use super::stalls::Stalls;
 use super::{LabError, impossible, rights};
+use crate::demo::meter::Meter;
 use crate::demo::progress::Progress;
+use bars::Bar;
 use losses::Measured;
 use scenario::{Row, Share};
 use traffic::Traffic;
@@ -43,6 +47,8 @@ pub struct Plan {
     pub cpu_sessions: Option<usize>,
     /// How long each cell of that takes.
     pub cpu_length: Duration,
+    /// How often networks are cut under streams that must not feel it; `None`: not at all.
+    pub cuts: Option<usize>,
     /// How long each program of others runs; `None`: not at all.
     pub traffic_length: Option<Duration>,
     /// Losses and delays are drawn from this.
@@ -56,7 +62,8 @@ pub struct Plan {
 /// What came of it.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// Whether every scenario's losses are those of theory, other programs missed no more than all networks lost, and nothing came twice.
+    /// Whether every scenario's losses are those of theory, every bar was met, other programs missed no more than all networks lost, and
+    /// nothing came twice.
     pub held: bool,
     /// The tables.
     pub text: String,
@@ -69,6 +76,9 @@ pub struct Evaluated {
 /// Everything that was measured.
 struct Results {
     measured: Vec<Measured>,
+    bars: Vec<Bar>,
+    /// How often this machine stood still while bars were measured, and for how long at the longest, milliseconds.
+    stalls: (usize, f64),
     cost: Vec<Row>,
     traffic: Option<Traffic>,
     settings: Value,
@@ -103,16 +113,31 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
     let costs = plan.cpu_sessions.map_or(0, |_| scenario::PAPER_COST.len());
     let planned = (plan.length + Duration::from_secs(3)) * chosen.len() as u32
         + (plan.cpu_length * 2 + Duration::from_secs(2)) * costs as u32
+        + plan.cuts.map_or(Duration::ZERO, bars::takes)
         + plan.traffic_length.map_or(Duration::ZERO, |length| {
             (length + Duration::from_secs(4)) * 6
         });
     // Before anything is loaded by the measurement itself.
     let settings = settings(plan);
     let mut progress = Progress::new(planned);
-    let mut measured = Vec::new();
+    let (mut measured, mut bars, mut stalls) = (Vec::new(), Vec::new(), Vec::new());
     for scenario in chosen {
         progress.now(format!("scenario {}", scenario.number));
-        measured.push(losses::measure(plan, scenario)?);
+        // Programs and daemons have no real-time priority.
+        let meter = Meter::patient().map_err(impossible)?;
+        let it = losses::measure(plan, scenario)?;
+        let still = Stalls::of(meter.end());
+        if scenario.number == FIGURE_5 {
+            bars.extend(bars::delay::judge(&it, &still));
+            stalls.push(still);
+        }
+        measured.push(it);
+    }
+    if let Some(cuts) = plan.cuts {
+        let tell = |what: &str| progress.now(what.to_owned());
+        let (judged, still) = bars::measure(plan, cuts, tell)?;
+        bars.extend(judged);
+        stalls.push(still);
     }
     let cost = match plan.cpu_sessions {
         None => Vec::new(),
@@ -125,8 +150,11 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
         .map(|length| traffic::measure(plan, length, |what| progress.now(what.to_owned())));
     let traffic = traffic.transpose()?;
     progress.clear();
+    let longest = stalls.iter().map(Stalls::longest_ms).fold(0.0, f64::max);
     let results = Results {
         measured,
+        bars,
+        stalls: (stalls.iter().map(Stalls::count).sum(), longest),
         cost,
         traffic,
         settings,
@@ -172,7 +200,8 @@ fn settings(plan: &Plan) -> Value {
 impl Results {
     fn held(&self) -> bool {
         let traffic = self.traffic.as_ref();
-        self.measured.iter().all(Measured::holds) && traffic.is_none_or(Traffic::held)
+        let bars = self.bars.iter().all(|bar| bar.held);
+        self.measured.iter().all(Measured::holds) && bars && traffic.is_none_or(Traffic::held)
     }
 
     /// What figure 5 shows, if its scenario was measured.
@@ -246,6 +275,8 @@ impl Results {
                 "program_ns": it.program,
                 "added_ns": it.added,
             })),
+            "bars": self.bars,
+            "stalls": {"count": self.stalls.0, "longest_ms": self.stalls.1},
             "cost": cost.collect::<Vec<_>>(),
             "traffic": self.traffic.as_ref().map(Traffic::json),
         })

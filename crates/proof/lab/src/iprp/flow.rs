@@ -92,6 +92,22 @@ impl Senders {
         }
     }
 
+    /// Sends on one flow, a datagram `every`, until `done` says of the time that has passed that it is enough.
+    pub fn stream_on(
+        &mut self,
+        flow: usize,
+        every: Duration,
+        mut done: impl FnMut(Duration) -> bool,
+    ) {
+        let step = Span::from_nanos(every.as_nanos() as u64);
+        let (began, mut due) = (Clock.now(), Clock.now());
+        while !done(Clock.now().since(began).to_std()) {
+            self.send(flow);
+            due += step;
+            Clock.sleep_until(due);
+        }
+    }
+
     /// How many each flow has sent.
     pub fn sent(&self) -> &[u32] {
         &self.next

@@ -6,6 +6,7 @@
 //! | `relay`, `port` | the networks: loss, delay, cuts, and a record of every copy |
 //! | `hosts`, `site` | two hosts in namespaces, their daemons and files |
 //! | `flow` | ordinary programs that send and receive |
+//! | `stalls` | when this machine stood still |
 //! | `demo` | a stream, a network that is cut, and a picture |
 //! | `evaluate` | the tables and the figure of the paper |
 //! | `torture` | what networks, hosts and people do, in every combination, and what others are known to fail at |
@@ -18,6 +19,7 @@ mod port;
 mod relay;
 mod rights;
 mod site;
+mod stalls;
 pub mod torture;
 
 use std::fmt;

@@ -8,7 +8,7 @@ use bumpless_iprp::{FEEDBACK_LEN, MAX_MESSAGE, Mode, Origin, PeerId, SenderEvent
 use super::{Event, World};
 use crate::check::{Datagram, PacketId};
 use crate::host::{CANDIDATES, KEPT};
-use crate::plan::address;
+use crate::plan::{FlowPlan, address};
 
 impl World {
     pub(super) fn say(&mut self, from: usize, to: usize, bytes: Vec<u8>) {
@@ -44,7 +44,11 @@ impl World {
             }
         } else if let Some(sender) = &mut self.hosts[to].sender {
             let mut answer = [0; MAX_MESSAGE];
-            if let Ok(len @ 1..) = sender.handle_message(self.now, origin, bytes, &mut answer) {
+            let answered = sender.handle_message(self.now, origin, bytes, &mut answer);
+            if let Ok(len) = answered {
+                self.note_heard(bytes, &answer[..len]);
+            }
+            if let Ok(len @ 1..) = answered {
                 let is_group = bytes[6] == 4 && bytes[7] >= 224;
                 // To whom has advertised, and to all members.
                 let is_told = |host: &usize| {
@@ -114,7 +118,11 @@ impl World {
                 self.say(index, to, bytes);
             }
         }
+        let flows = self.flows_of(index);
         for (on, to, bytes) in sent {
+            if !bumpless_iprp::is_feedback(&bytes) {
+                self.asked.left(now, index, &flows, &bytes);
+            }
             let network = self
                 .network_of(to)
                 .or_else(|| on.map(|on| usize::from(on.get()) - 10));
@@ -128,6 +136,36 @@ impl World {
                 };
                 self.transmit(index, network, to, datagram);
             }
+        }
+    }
+
+    /// A sender has taken what a receiver says of a flow, and says this to it.
+    fn note_heard(&mut self, bytes: &[u8], answer: &[u8]) {
+        let [protocol, side, high, low] = bytes[2..6].try_into().expect("a subject");
+        let (port, is_source) = (u16::from_be_bytes([high, low]), side == 1);
+        let is_it = |plan: &FlowPlan| {
+            let flow = &plan.flow;
+            let own = [flow.destination_port, flow.source_port][usize::from(is_source)];
+            (flow.protocol, own) == (protocol, port)
+        };
+        let Some(flow) = self.plan.flows.iter().position(is_it) else {
+            return;
+        };
+        let is_group = self.plan.flows[flow].to.is_none();
+        if bytes[1] == 3 {
+            if !is_group {
+                self.asked.withdrawn(flow);
+            }
+            return;
+        }
+        // Behind the subject: the period, whether there is an offer, and to which process; behind an answer's subject its own.
+        let behind = offer_at(bytes);
+        let process = |all: &[u8], at: usize| all.get(at..at + 8).map(<[u8]>::to_vec);
+        let is_offered =
+            bytes[behind] == 1 && process(bytes, behind + 1) == process(answer, behind - 4);
+        if is_offered || is_group {
+            let lasts = self.plan.timing.advertise_every * 3;
+            self.asked.advertised(self.now, flow, lasts);
         }
     }
 
@@ -148,8 +186,7 @@ impl World {
 
     /// An advertisement with a key: which receiver has made which tag (I-21).
     pub(super) fn note_offer(&mut self, host: usize, to: IpAddr, bytes: &[u8]) {
-        let address_len = if bytes[6] == 4 { 5 } else { 17 };
-        let flag = 6 + 2 * address_len + 4;
+        let flag = offer_at(bytes);
         if bytes[1] == 1 && bytes[flag] == 1 {
             let tag = bytes[flag + 9..flag + 17].try_into().expect("8 bytes");
             if let Some(source) = self.host_at(to) {
@@ -158,4 +195,10 @@ impl World {
             }
         }
     }
+}
+
+/// Where an advertisement says whether it has an offer (I-20).
+fn offer_at(bytes: &[u8]) -> usize {
+    let address_len = if bytes[6] == 4 { 5 } else { 17 };
+    6 + 2 * address_len + 4
 }

@@ -64,6 +64,10 @@ impl World {
             let mut bytes = datagram.bytes.clone();
             if let Some(sender) = &mut self.hosts[host].sender {
                 let result = sender.handle_feedback(self.now, &mut bytes);
+                if result.is_ok() {
+                    let flows = self.flows_of(host);
+                    self.asked.answered(host, &flows, &datagram.bytes);
+                }
                 if datagram.forged && result.is_ok() {
                     return Err("genuine: a forged answer was believed".to_owned());
                 }

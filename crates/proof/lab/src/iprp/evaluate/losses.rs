@@ -8,7 +8,7 @@ use super::scenario::Scenario;
 use super::statistics::interval;
 use crate::iprp::flow::{Arrivals, Receiver, Senders};
 use crate::iprp::hosts::NAMES;
-use crate::iprp::relay::Copied;
+use crate::iprp::relay::{Copied, Delay, Fault};
 use crate::iprp::site::Site;
 use crate::iprp::{LabError, impossible};
 
@@ -17,6 +17,13 @@ pub const LEN: usize = 280;
 pub const EVERY: Duration = Duration::from_millis(20);
 /// For what is on its way, beside the networks' delay.
 const SETTLE: Duration = Duration::from_millis(300);
+/// Networks that delay evenly do so by as much as those of figure 5 on the average; how long at least and at most, twice.
+const EVEN: Delay = Delay {
+    least_ns: 10_000_000,
+    spread_ns: 0,
+};
+const EVEN_LEAST: Duration = Duration::from_secs(1);
+const EVEN_MOST: Duration = Duration::from_secs(5);
 /// Between the marks by which flows are told apart.
 const MARK: Duration = Duration::from_millis(4);
 
@@ -27,6 +34,8 @@ pub struct Sample {
     pub copies: [Option<u64>; NAMES.len()],
     /// On how many networks a copy left.
     pub left: usize,
+    /// When it was sent (nanoseconds of CLOCK_BOOTTIME), if it came.
+    pub sent_ns: u64,
     /// How long it took from program to program; `None`: it was lost.
     pub delay_ns: Option<u64>,
 }
@@ -37,6 +46,8 @@ pub struct Measured {
     pub scenario: Scenario,
     /// By flow.
     pub samples: Vec<Vec<Sample>>,
+    /// Datagrams of the scenario of figure 5 while networks delayed evenly, before and after it.
+    pub even: Vec<Sample>,
     pub doubled: usize,
     /// Datagrams of which a network has not seen the copy, so that it could not lose it; they do not count.
     pub unseen: usize,
@@ -54,15 +65,26 @@ pub fn measure(plan: &Plan, scenario: Scenario) -> Result<Measured, LabError> {
     let mut senders = Senders::new(&site.hosts, plan.flows, LEN)?;
     begin(&mut site, &mut senders, networks, plan.flows)?;
     let origins = tell_apart(&mut site, &mut senders, plan.flows)?;
-    site.set(scenario.faults());
-    let first = senders.sent().to_vec();
-    let stop = || plan.stop.load(std::sync::atomic::Ordering::Relaxed);
-    senders.stream(EVERY, |passed| passed >= plan.length || stop());
-    site.sleep(SETTLE + Duration::from_nanos(scenario.longest_ns()))?;
-    let (copies, arrivals) = (site.take(), receiver.end());
+    let mut parts = Vec::new();
+    for (faults, length) in parts_of(plan, &scenario) {
+        site.set(faults);
+        let first = senders.sent().to_vec();
+        let stop = || plan.stop.load(std::sync::atomic::Ordering::Relaxed);
+        senders.stream(EVERY, |passed| passed >= length || stop());
+        site.sleep(SETTLE + Duration::from_nanos(scenario.longest_ns()))?;
+        let sent: Vec<_> = first.into_iter().zip(senders.sent().to_vec()).collect();
+        parts.push((sent, site.take()));
+    }
+    let arrivals = receiver.end();
     site.end();
-    let sent: Vec<_> = first.iter().copied().zip(senders.sent().to_vec()).collect();
-    let samples = samples(&sent, &copies, &arrivals, &origins);
+    let mut parts: Vec<_> = parts
+        .iter()
+        .map(|(sent, copies)| samples(sent, copies, &arrivals, &origins))
+        .collect();
+    let samples = parts.swap_remove(parts.len() / 2);
+    let counts = |it: &Sample| it.left == networks;
+    let even = parts.into_iter().flatten().flatten().flatten();
+    let even = even.filter(counts).collect();
     let all = samples.iter().flatten();
     let plain = all.filter(|it| it.is_none()).count();
     if plain > 0 {
@@ -71,7 +93,6 @@ pub fn measure(plan: &Plan, scenario: Scenario) -> Result<Measured, LabError> {
             scenario.number
         )));
     }
-    let counts = |it: &Sample| it.left == networks;
     let unseen = samples.iter().flatten().flatten();
     let unseen = unseen.filter(|it| !counts(it)).count();
     let doubled = arrivals.values().filter(|it| it.times > 1).count();
@@ -81,9 +102,31 @@ pub fn measure(plan: &Plan, scenario: Scenario) -> Result<Measured, LabError> {
             .into_iter()
             .map(|flow| flow.into_iter().flatten().filter(counts).collect())
             .collect(),
+        even,
         doubled,
         unseen,
     })
+}
+
+/// What networks do, for how long, in order; the part in the middle is the scenario. The time through both hosts is measured by the same flows,
+/// on both sides of what it is held against.
+fn parts_of(plan: &Plan, scenario: &Scenario) -> Vec<(Vec<Fault>, Duration)> {
+    let whole = (scenario.faults(), plan.length);
+    if scenario.number != super::FIGURE_5 {
+        return vec![whole];
+    }
+    let beside = (plan.length / 8).clamp(EVEN_LEAST, EVEN_MOST);
+    let even = || (even(scenario.networks.len()), beside);
+    vec![even(), whole, even()]
+}
+
+/// Networks that delay evenly and lose nothing.
+fn even(networks: usize) -> Vec<Fault> {
+    let even = Fault {
+        delay: EVEN,
+        ..Fault::default()
+    };
+    vec![even; networks]
 }
 
 /// Sends until every flow is replicated on every network.
@@ -147,11 +190,13 @@ fn samples(
         let Some(it) = all[*flow].get_mut(at) else {
             continue;
         };
-        let sample = it.get_or_insert_with(|| Sample {
-            delay_ns: arrivals
-                .get(&(*flow as u32, number))
-                .map(|came| came.came_ns.saturating_sub(came.sent_ns)),
-            ..Sample::default()
+        let sample = it.get_or_insert_with(|| {
+            let came = arrivals.get(&(*flow as u32, number));
+            Sample {
+                sent_ns: came.map_or(0, |came| came.sent_ns),
+                delay_ns: came.map(|came| came.came_ns.saturating_sub(came.sent_ns)),
+                ..Sample::default()
+            }
         });
         sample.left += 1;
         sample.copies[copy.network] = copy.came_ns.map(|came| came - copy.left_ns);
@@ -221,6 +266,7 @@ mod tests {
         Measured {
             scenario: ALL[1],
             samples: vec![samples],
+            even: Vec::new(),
             doubled: 0,
             unseen: 0,
         }
@@ -230,6 +276,7 @@ mod tests {
         Sample {
             copies: [a.then_some(1), b.then_some(2), None],
             left: 2,
+            sent_ns: 0,
             delay_ns: came.then_some(3),
         }
     }

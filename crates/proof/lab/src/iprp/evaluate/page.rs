@@ -8,6 +8,7 @@ use super::{FIGURE_5, Results};
 
 const STYLE: &str = include_str!("../../report/style.css");
 const OWN: &str = "pre { overflow-x: auto; font: 12.5px/1.5 ui-monospace, \"DejaVu Sans Mono\", monospace; }\n\
+    .bars td { vertical-align: top; padding: 4px 10px 4px 0; } .bars .yes { color: var(--good); } .bars .no { color: var(--bad); font-weight: bold; }\n\
     svg polyline { fill: none; stroke-width: 1.8; }\n\
     svg .a { stroke: var(--c1); } svg .b { stroke: var(--c2); } svg .least { stroke: var(--c4); stroke-dasharray: 5 4; } svg .iprp { stroke: var(--c3); }\n\
     .key .a { background: var(--c1); } .key .b { background: var(--c2); } .key .least { background: var(--c4); } .key .iprp { background: var(--c3); }\n";
@@ -24,8 +25,11 @@ const LONGEST_MS: f64 = 20.0;
 /// The whole page; `tables` in words.
 pub fn render(results: &Results, tables: &str) -> String {
     let (class, headline) = match results.held() {
-        true => ("good", "Losses are those of theory in every scenario"),
-        false => ("bad", "Losses are not those of theory"),
+        true => (
+            "good",
+            "Losses are those of theory in every scenario, and what is promised besides was kept",
+        ),
+        false => ("bad", "Not everything is as theory says and as is promised"),
     };
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
@@ -35,6 +39,9 @@ pub fn render(results: &Results, tables: &str) -> String {
          IP Networks</i> (2016), IX, with its figures beside.</p></section>\n<div class=\"card\"><pre>{}</pre></div>\n",
         escape(tables)
     );
+    if !results.bars.is_empty() {
+        bars(&mut page, results);
+    }
     if let Some(figure) = figure(results) {
         let _ = write!(
             page,
@@ -50,6 +57,34 @@ pub fn render(results: &Results, tables: &str) -> String {
         escape(&results.settings.to_string())
     );
     page
+}
+
+/// What is promised, what was seen, and whether it was kept.
+fn bars(page: &mut String, results: &Results) {
+    page.push_str(
+        "<h2>What is promised besides</h2>\n<div class=\"card scroll\"><table class=\"bars\"><tr><th>Kept</th><th>Promised</th><th>Seen</th>\
+         <th>Excused by stalls</th></tr>\n",
+    );
+    for bar in &results.bars {
+        let (class, kept) = if bar.held {
+            ("yes", "yes")
+        } else {
+            ("no", "NO")
+        };
+        let _ = writeln!(
+            page,
+            "<tr id=\"{}\"><td class=\"held {class}\">{kept}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            bar.id,
+            escape(&bar.promised),
+            escape(&bar.seen),
+            bar.stalled
+        );
+    }
+    let (count, longest) = results.stalls;
+    let _ = writeln!(
+        page,
+        "</table><p>This machine stood still {count} times for 2 ms or more meanwhile, {longest:.1} ms at the longest.</p></div>"
+    );
 }
 
 fn figure(results: &Results) -> Option<String> {

@@ -63,6 +63,7 @@ pub fn text(results: &Results) -> String {
         }
     }
     delays(&mut text, results);
+    bars(&mut text, results);
     cost(&mut text, results);
     if let Some(it) = &results.traffic {
         traffic(&mut text, it);
@@ -128,6 +129,31 @@ fn delays(text: &mut String, results: &Results) {
     row("least of the copies", &delays.least);
     row("iPRP", &delays.program);
     row("iPRP above the least", &delays.added);
+}
+
+fn bars(text: &mut String, results: &Results) {
+    if results.bars.is_empty() {
+        return;
+    }
+    text.push_str("\nWhat is promised besides\n\n");
+    for bar in &results.bars {
+        let verdict = if bar.held { "held" } else { "BROKEN" };
+        let _ = writeln!(text, "{verdict:<6} {}: {}", bar.id, bar.promised);
+        let _ = write!(text, "       {}", bar.seen);
+        if bar.stalled > 0 {
+            let _ = write!(
+                text,
+                "; {} more while this machine stood still",
+                bar.stalled
+            );
+        }
+        text.push('\n');
+    }
+    let (count, longest) = results.stalls;
+    let _ = writeln!(
+        text,
+        "       This machine stood still {count} times for 2 ms or more meanwhile, {longest:.1} ms at the longest."
+    );
 }
 
 fn cost(text: &mut String, results: &Results) {

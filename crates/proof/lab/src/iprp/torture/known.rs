@@ -13,8 +13,8 @@ use super::TortureOptions;
 use crate::demo::meter::Meter;
 use crate::iprp::hosts::{Hosts, address, interface};
 use crate::iprp::relay::{Delay, Fault, Loss, Tally};
+use crate::iprp::stalls::Stalls;
 use crate::iprp::{LabError, impossible};
-use crate::runlog::Stall;
 
 /// Bytes of a message, and how many are sent each second.
 pub const LEN: usize = 280;
@@ -161,39 +161,12 @@ pub struct Stream {
 pub struct Befallen {
     /// From when to when the sending end was away.
     pub away: Option<(u64, u64)>,
-    /// From when to when this machine stood still, in order, none within another.
-    pub stalls: Vec<(u64, u64)>,
+    /// When this machine stood still.
+    pub stalls: Stalls,
     /// What networks did.
     pub networks: Vec<Tally>,
     /// Why what was to be done did not take place, if so.
     pub unproved: Option<String>,
-}
-
-impl Befallen {
-    /// For how long of a span this machine stood still.
-    fn stalled(&self, from: u64, until: u64) -> u64 {
-        let inside = self
-            .stalls
-            .iter()
-            .map(|it| (it.0.max(from), it.1.min(until)));
-        inside.map(|(from, until)| until.saturating_sub(from)).sum()
-    }
-}
-
-/// Spans that overlap become one.
-fn joined(stalls: Vec<Stall>) -> Vec<(u64, u64)> {
-    let spans = stalls.into_iter();
-    let spans = spans.map(|it| (it.time_ns.saturating_sub(it.length_ns), it.time_ns));
-    let mut spans: Vec<_> = spans.collect();
-    spans.sort_unstable();
-    let mut all: Vec<(u64, u64)> = Vec::new();
-    for (from, until) in spans {
-        match all.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(until),
-            _ => all.push((from, until)),
-        }
-    }
-    all
 }
 
 impl Stream {
@@ -221,7 +194,7 @@ impl Stream {
         let spans = || came.iter().map(|((came, _), sent)| (*came, *sent));
         let late = spans().filter(|it| is_late(*it)).count();
         let is_stalled = |(came, sent): (u64, u64)| {
-            let stalled = self.befell.stalled(sent, came);
+            let stalled = self.befell.stalls.within(sent, came);
             is_late((came, sent)) && !is_late((came.saturating_sub(stalled), sent))
         };
         let stalled = spans().filter(|it| is_stalled(*it)).count();
@@ -383,7 +356,7 @@ pub fn befall(attempt: &mut impl Attempt, trouble: Trouble) -> Result<Befallen, 
     }
     Ok(Befallen {
         away,
-        stalls: joined(meter.end()),
+        stalls: Stalls::of(meter.end()),
         unproved: trouble.unproved(&networks, off.as_deref()),
         networks,
     })
@@ -448,6 +421,7 @@ pub fn programs(options: &TortureOptions) -> Option<&PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runlog::Stall;
 
     fn stream(delay_ns: u64) -> Stream {
         let mut it = Stream::default();
@@ -519,11 +493,11 @@ mod tests {
         let mut it = stream(LATE_NS + 50_000_000);
         // Both processors at once, which counts once.
         let long = 3_000_000_000;
-        it.befell.stalls = joined(vec![stall(0, long), stall(10, long)]);
-        assert_eq!(it.befell.stalls, [(at, at + long)]);
+        it.befell.stalls = Stalls::of(vec![stall(0, long), stall(10, long)]);
+        assert_eq!(it.befell.stalls.within(0, at + 2 * long), long);
         let seen = it.judged("x", "1");
         assert_eq!((seen.late, seen.stalled), (0, 1_000));
-        it.befell.stalls = joined(vec![stall(0, 40_000_000)]);
+        it.befell.stalls = Stalls::of(vec![stall(0, 40_000_000)]);
         let seen = it.judged("x", "1");
         assert_eq!((seen.late, seen.stalled), (1_000, 0));
     }

@@ -1,0 +1,151 @@
+//! Promises beside losses, each with its verdict: a datagram is there when its first copy is, and a network that is cut is not felt, by a
+//! stream, by a TCP connection, and in standby for no longer than it takes to find out.
+//!
+//! A machine on which other things run delays everything now and then. So what a cut adds is judged beside what the same stream has without
+//! one, by ranks, and what is judged by a bound is excused by as much as this machine stood still meanwhile, which is counted.
+
+pub mod delay;
+mod standby;
+mod stream;
+mod tcp;
+
+use std::time::Duration;
+
+use bumpless_net_linux::Clock;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Plan;
+use crate::demo::meter::Meter;
+use crate::iprp::relay::{Delay, Fault};
+use crate::iprp::site::Site;
+use crate::iprp::stalls::Stalls;
+use crate::iprp::{LabError, impossible};
+
+const MS: u64 = 1_000_000;
+/// Networks that there are.
+const NETWORKS: usize = 2;
+/// Ranks as clear as this are seen once in so many true measurements.
+const ONE_IN: f64 = 1_000.0;
+/// For what is on its way at the end.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// A promise, and what was seen of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bar {
+    pub id: &'static str,
+    pub promised: String,
+    pub seen: String,
+    pub held: bool,
+    /// How much of it is excused, since this machine stood still.
+    pub stalled: usize,
+    /// What it was judged by.
+    pub figures: Value,
+}
+
+/// A network that was cut, from when to when (nanoseconds of CLOCK_BOOTTIME).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    network: usize,
+    from_ns: u64,
+    until_ns: u64,
+}
+
+/// Measures all that is judged by cuts, each of the first two promises by so many.
+///
+/// # Errors
+/// As a scenario's.
+pub fn measure(
+    plan: &Plan,
+    cuts: usize,
+    mut tell: impl FnMut(&str),
+) -> Result<(Vec<Bar>, Stalls), LabError> {
+    // Programs and daemons have no real-time priority.
+    let meter = Meter::patient().map_err(impossible)?;
+    tell("a stream over cuts");
+    let stream = stream::measure(plan, cuts)?;
+    tell("a TCP connection over cuts");
+    let tcp = tcp::measure(plan, cuts)?;
+    tell("standby over cuts");
+    let standby = standby::measure(plan, standby::cuts(cuts))?;
+    let stalls = Stalls::of(meter.end());
+    let bars = vec![stream.judged(), tcp.judged(), standby.judged(&stalls)];
+    Ok((bars, stalls))
+}
+
+/// About how long that takes.
+pub fn takes(cuts: usize) -> Duration {
+    let starts = Duration::from_secs(9);
+    let turns = (stream::TURN + tcp::TURN) * cuts as u32;
+    starts + turns + standby::TURN * standby::cuts(cuts) as u32
+}
+
+/// A fault of each network: a delay, always the same.
+fn even(delays_ms: [u64; NETWORKS]) -> [Fault; NETWORKS] {
+    delays_ms.map(|ms| Fault {
+        delay: Delay {
+            least_ns: ms * MS,
+            spread_ns: 0,
+        },
+        ..Fault::default()
+    })
+}
+
+/// Cuts `network` for so long. What it was like before it is again then.
+fn cut(
+    site: &mut Site,
+    usual: &[Fault; NETWORKS],
+    network: usize,
+    length: Duration,
+) -> Result<Cut, LabError> {
+    let mut faults = *usual;
+    faults[network].cut = true;
+    let from_ns = Clock.now().as_nanos();
+    site.set(faults.to_vec());
+    site.sleep(length)?;
+    let until_ns = Clock.now().as_nanos();
+    site.set(usual.to_vec());
+    Ok(Cut {
+        network,
+        from_ns,
+        until_ns,
+    })
+}
+
+/// Packets of both hosts that have left as they were.
+fn plain(site: &Site) -> u64 {
+    let of = |number: usize| {
+        let status = site.status(number).unwrap_or_default();
+        let counters = ["suspended", "unreplicated", "no_copy_left"];
+        let counters = counters.map(|name| status["counters"][name].as_u64().unwrap_or(0));
+        counters.iter().sum::<u64>()
+    };
+    of(0) + of(1)
+}
+
+/// That all of them left in copies since there were `before`: otherwise it is not measured what a cut does to copies.
+fn all_in_copies(site: &Site, before: u64, what: &str) -> Result<(), LabError> {
+    match plain(site).saturating_sub(before) {
+        0 => Ok(()),
+        some => Err(impossible(format_args!(
+            "{some} packets of {what} left without copies, as when this machine stands still for a second; measure again"
+        ))),
+    }
+}
+
+/// Of figures the one in the middle, the least and the most, in milliseconds, in words.
+fn spread(figures: &[u64]) -> String {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable();
+    let ms = |ns: Option<&u64>| ns.map_or(0.0, |ns| *ns as f64 / 1e6);
+    format!(
+        "{:.2} ms ({:.2} to {:.2})",
+        ms(sorted.get(sorted.len() / 2)),
+        ms(sorted.first()),
+        ms(sorted.last())
+    )
+}
+
+fn ms(ns: &[u64]) -> Vec<f64> {
+    ns.iter().map(|ns| *ns as f64 / 1e6).collect()
+}
