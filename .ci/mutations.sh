@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
-# which BUMPLESS_WRITE=1 writes anew), the exhaustive exploration those that its table names (spec/exploration.md), and iPRP's world its own.
+# which BUMPLESS_WRITE=1 writes anew), the exhaustive exploration those that its table names (spec/exploration.md), and the worlds of iPRP,
+# of protected states and of sessions their own.
 # All are built once, and switched on one by one. Five minutes with the build.
 #
 #   .ci/mutations.sh               every mutation
-#   .ci/mutations.sh --slice N     the day's Nth part of them: in N days each is searched for (iPRP's always)
+#   .ci/mutations.sh --slice N     the day's Nth part of the pair's and of sessions': in N days each is searched for (iPRP's and states' always)
 #   .ci/mutations.sh ARGUMENTS     `cargo test` with these in the tree of all mutations, instead
 set -euo pipefail
 if [ "${1:-}" = --slice ]; then
@@ -18,7 +19,8 @@ tree=$root/target/mutations/tree
 
 rustfmt --check --edition 2024 mutations/harness/crates/cores/base/src/mutation.rs \
   mutations/harness/crates/proof/sim/tests/mutations/main.rs mutations/harness/crates/cores/redundancy/tests/exhaustive/mutations.rs \
-  mutations/harness/crates/cores/iprp/tests/world/mutations.rs
+  mutations/harness/crates/cores/iprp/tests/world/mutations.rs mutations/harness/crates/cores/secure/tests/states_world/mutations.rs \
+  mutations/harness/crates/product/management/src/service/world/mutations.rs
 
 rm -rf "$tree"
 mkdir -p "$tree"
@@ -72,6 +74,8 @@ fi
 run --package bumpless-sim --test mutations -- --nocapture
 run --package bumpless-redundancy --test exhaustive -- mutations
 run --package bumpless-iprp --test world -- mutations --nocapture
+run --package bumpless-secure --test states_world -- mutations --nocapture
+run --package bumpless-management --lib -- mutations --nocapture
 if [ "${BUMPLESS_WRITE:-}" = 1 ]; then
   cp docs/mutations.md "$root/docs/mutations.md"
 fi

@@ -56,6 +56,9 @@ pub struct Sim {
     /// P-74)
     #[arg(long, conflicts_with = "scenario")]
     floods: bool,
+    /// Besides, somebody has a network, or a witness with its keys: holds back, splices, repeats, downgrades, lies
+    #[arg(long, conflicts_with_all = ["scenario", "calm"])]
+    attacks: bool,
     /// No faults drawn by the seed
     #[arg(long)]
     calm: bool,
@@ -77,14 +80,14 @@ pub struct Sim {
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
     /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
-    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "attacks", "cycles"])]
     kept_promise: bool,
     /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time; with --floods none is looked for
     #[arg(long)]
     no_search: bool,
     /// Judge the plan's distances instead: each seed spreads a pair over sites, with the times that the plan has for it, and ends
     /// one; no promise of the plan may be broken (spec/plan.md, "Sites that end")
-    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "floods", "cycles", "kept_promise"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "floods", "attacks", "cycles", "kept_promise"])]
     site_failures: bool,
     /// Print the result as JSON (bumpless.sim/1; with --kept-promise bumpless.promise/1; with --site-failures
     /// bumpless.site-failures/1)
@@ -211,6 +214,7 @@ impl Sim {
                 trace: self.trace.clone(),
                 changes: self.changes,
                 floods: self.floods,
+                attacks: self.attacks,
                 distances: Distances::default(),
                 window: Window::default(),
             };
@@ -226,6 +230,7 @@ impl Sim {
             trace: self.trace.clone(),
             changes: self.changes,
             floods: self.floods,
+            attacks: self.attacks,
             distances: Distances::default(),
             window: Window::default(),
         };
@@ -343,6 +348,9 @@ impl Sim {
         }
         if self.floods {
             command.push_str(" --floods");
+        }
+        if self.attacks {
+            command.push_str(" --attacks");
         }
         command
     }

@@ -3,6 +3,8 @@
 mod guests;
 mod peer;
 mod proposal;
+#[cfg(test)]
+mod world;
 
 use std::fmt;
 use std::io;

@@ -62,7 +62,7 @@ pub use distance::Distances;
 pub use processor::FloodCounts;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{
-    Aim, Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed,
+    Aim, Bursts, Class, Complaint, End, Fault, Field, Junk, Lie, PathFault, Paths, Scenario, Timed,
     Wrong, storm,
 };
 pub use shrink::{as_scenario, shrink};

@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::check::{Forgiven, Seen, Violation, Window};
 use crate::distance::Distances;
 use crate::processor::FloodCounts;
-use crate::script::{Timed, broken_assumptions, change_now_and_then, flood_now_and_then, storm};
+use crate::script::{
+    Timed, attack_now_and_then, broken_assumptions, change_now_and_then, flood_now_and_then, storm,
+};
 use crate::trace::Trace;
 use crate::variants::Everybody;
 use crate::world::{World, heal_within};
@@ -38,6 +40,8 @@ pub struct Settings {
     pub changes: bool,
     /// Floods that the nodes bear by plan come besides.
     pub floods: bool,
+    /// Somebody has a network besides, or a witness.
+    pub attacks: bool,
     /// How far apart everybody is.
     pub distances: Distances,
     /// When outputs are counted.
@@ -57,6 +61,7 @@ impl Settings {
             storm: false,
             changes: false,
             floods: false,
+            attacks: false,
             distances: Distances::default(),
             window: Window::default(),
             trace: None,
@@ -130,6 +135,10 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
         if settings.changes {
             change_now_and_then(settings.seed, (SETTLING, until), &mut faults);
         }
+    }
+    if settings.attacks && until > SETTLING {
+        let config = with_security(settings);
+        attack_now_and_then(&config, settings.seed, (SETTLING, until), &mut faults);
     }
     if settings.floods {
         let span = (SETTLING, settings.time, until);

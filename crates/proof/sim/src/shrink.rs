@@ -17,6 +17,7 @@ pub fn shrink(settings: &Settings) -> Result<Option<(Settings, Report)>, String>
         trace: None,
         changes: false,
         floods: false,
+        attacks: false,
         ..settings.clone()
     };
     let mut report = run(&kept)?;

@@ -102,6 +102,8 @@ exemptions! {
         "bits that turn over in states or acknowledgements where no checksum notices";
     Flooded, "assumption: floods are borne", "V-90",
         "a flood of more packets than the node bears by plan, or at a node that is not guarded";
+    LiedTo, "assumption: witnesses are honest", "R-13",
+        "a witness that has the keys and lies, while nodes do not hear each other";
     NoLease, "assumption: somebody grants a lease", "R-46",
         "a group without a witness, in which nobody decides between two sides of a split";
 }

@@ -18,7 +18,7 @@ use crate::digest::digest;
 use crate::distance::Distances;
 use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
-use crate::script::{End, Fault, Paths};
+use crate::script::{End, Fault, Paths, Timed};
 use crate::streams::{Purpose, stream};
 
 /// On the way in a sound network: switch and cables, and what it varies by.
@@ -214,15 +214,15 @@ impl Network {
     }
 
     /// Makes every path sound but for `faults`.
-    pub fn set_faults<'a>(&mut self, faults: impl Iterator<Item = &'a Fault>) {
+    pub fn set_faults<'a>(&mut self, faults: impl Iterator<Item = &'a Timed>) {
         for (path, sound) in self.paths.iter_mut().zip(&self.sound) {
             path.heal(sound);
         }
-        for fault in faults {
+        for Timed { until, fault, .. } in faults {
             if let Fault::Path { paths, fault } = fault {
                 for at in 0..self.paths.len() {
                     if self.concerns(paths, at) {
-                        self.paths[at].suffer(fault);
+                        self.paths[at].suffer(fault, *until);
                     }
                 }
             }
@@ -344,7 +344,7 @@ impl Network {
                 it.bytes.truncate(len);
             }
         }
-        let mut arrival = leaves + path.base + random.below(path.jitter);
+        let mut arrival = (leaves + path.base + random.below(path.jitter)).max(path.held);
         if path.reorder.0 > 0.0 && random.chance(path.reorder.0) {
             arrival += random.below(path.reorder.1);
         } else {

@@ -49,6 +49,8 @@ pub struct Path {
     pub jitter: u64,
     /// Nothing passes.
     pub cut: bool,
+    /// Nothing arrives before this.
+    pub held: u64,
     /// Passes in the first half of each period.
     pub flap: Option<u64>,
     /// Losses by class.
@@ -84,6 +86,7 @@ impl Path {
             base,
             jitter,
             cut: false,
+            held: 0,
             flap: None,
             losses: Vec::new(),
             bursts: None,
@@ -107,11 +110,12 @@ impl Path {
         (self.last_arrival, self.in_burst) = (last_arrival, in_burst);
     }
 
-    /// Adds a fault.
-    pub fn suffer(&mut self, fault: &PathFault) {
+    /// Adds a fault that ends at `until`.
+    pub fn suffer(&mut self, fault: &PathFault, until: u64) {
         self.sound &= matches!(fault, PathFault::Delay { .. } | PathFault::Bandwidth { .. });
         match *fault {
             PathFault::Cut => self.cut = true,
+            PathFault::Hold => self.held = self.held.max(until),
             PathFault::Loss { share, class } => self.losses.push((share, class)),
             PathFault::Bursts(bursts) => self.bursts = Some(bursts),
             PathFault::Delay { by, jitter } => {

@@ -17,6 +17,7 @@ pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<(Exemption, 
     let mut broken: Vec<_> = breaking
         .chain(without_lease(config))
         .chain(beyond_the_plan(config, faults))
+        .chain(lied_to_apart(config, faults))
         .collect();
     broken.sort();
     broken.dedup();
@@ -59,6 +60,43 @@ fn beyond_the_plan(config: &Config, faults: &[Timed]) -> Vec<(Exemption, String)
     found
 }
 
+/// Whether nodes of `config` hear each other all the time under `faults`: none of them ends or stands still, and they have a
+/// network that nothing happens to.
+pub fn hear_each_other(config: &Config, faults: &[Timed]) -> bool {
+    let mut disturbed = None;
+    faults.iter().all(|timed| match timed.fault {
+        Fault::Path { .. } | Fault::Unreachable { .. } => {
+            let network = timed.fault.network();
+            let only = *disturbed.get_or_insert(network);
+            network.is_some() && only == network && config.networks.len() > 1
+        }
+        Fault::Junk { .. }
+        | Fault::Flood { forged: false, .. }
+        | Fault::Switchover { .. }
+        | Fault::Keys { .. }
+        | Fault::Liar { .. }
+        | Fault::Witness { .. }
+        | Fault::Device { .. }
+        | Fault::Clock { ahead: 0, .. } => true,
+        _ => false,
+    })
+}
+
+/// A witness that lies to nodes which do not hear each other.
+fn lied_to_apart(config: &Config, faults: &[Timed]) -> Option<(Exemption, String)> {
+    let liar = faults.iter().find_map(|timed| match timed.fault {
+        Fault::Liar { reference, .. } => Some(reference),
+        _ => None,
+    })?;
+    let what = || {
+        format!(
+            "R-13, witness: {} lies, and nodes do not hear each other all the time",
+            config.references[liar].name
+        )
+    };
+    (!hear_each_other(config, faults)).then(|| (Exemption::LiedTo, what()))
+}
+
 /// Groups for whose role nobody grants a lease.
 fn without_lease(config: &Config) -> impl Iterator<Item = (Exemption, String)> {
     let grants = |&at: &usize| matches!(config.references[at].kind, ReferenceKind::Witness(_));
@@ -95,7 +133,12 @@ fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
             Some((Exemption::ClockDrifts, what))
         }
         Fault::Junk {
-            kind: Junk::Forged | Junk::Redirected | Junk::Stripped,
+            kind:
+                Junk::Forged
+                | Junk::Redirected
+                | Junk::Stripped
+                | Junk::Spliced
+                | Junk::Downgraded,
             ..
         } if open => {
             let what = "R-2, forgery: datagrams come from a partner's address that it did not send";

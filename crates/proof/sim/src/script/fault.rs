@@ -101,6 +101,8 @@ pub enum PathFault {
     },
     /// Losses come in bursts.
     Bursts(Bursts),
+    /// Who has the network keeps all of them, and lets them through at the end of the fault, in order.
+    Hold,
     /// It takes longer.
     Delay {
         /// Added to every datagram, nanoseconds.
@@ -167,6 +169,23 @@ pub enum Junk {
     /// What was sent before, out of its envelope, with a few bytes changed or none: what a node would take that can be brought to
     /// do without protection.
     Stripped,
+    /// The front of something that was sent before and the rest of something else.
+    Spliced,
+    /// What was sent before as if it were of an earlier version, in its envelope or out of it.
+    Downgraded,
+}
+
+/// What a witness says that has the keys and lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// It grants everything to everybody, and says that nobody holds the role and no state is old.
+    Grants,
+    /// It says that every state is old.
+    Old,
+    /// It says that no state is old.
+    Fresh,
+    /// It says what it said before.
+    Repeats,
 }
 
 /// What the packets of a flood are for.
@@ -295,6 +314,13 @@ pub enum Fault {
     Witness {
         /// The reference point.
         reference: usize,
+    },
+    /// A witness lies, with its own keys.
+    Liar {
+        /// The reference point.
+        reference: usize,
+        /// What it says.
+        lie: Lie,
     },
     /// A field device does not answer.
     Device {

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::forms::{EndName, Form, Name, SHARE, SPAN, Truth, Word, number, whole};
 use super::places::{Names, ends_on, is_among, real_paths};
 use super::scenario::Reader;
-use super::{Aim, Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
+use super::{Aim, Bursts, Class, End, Fault, Field, Junk, Lie, PathFault, Paths, Timed, Wrong};
 use crate::variants::LAST;
 
 const NODE: Name = Name(|names| &names.nodes);
@@ -23,6 +23,18 @@ const JUNK: Word<Junk> = Word {
         ("replay", Junk::Replay),
         ("redirected", Junk::Redirected),
         ("stripped", Junk::Stripped),
+        ("spliced", Junk::Spliced),
+        ("downgraded", Junk::Downgraded),
+    ],
+    otherwise: None,
+};
+
+const LIE: Word<Lie> = Word {
+    words: &[
+        ("grants", Lie::Grants),
+        ("old", Lie::Old),
+        ("fresh", Lie::Fresh),
+        ("repeats", Lie::Repeats),
     ],
     otherwise: None,
 };
@@ -146,6 +158,7 @@ macro_rules! kinds {
 
 kinds! { PathFault, PATH_KINDS, read_path_fault, write_path_fault, [],
     "cut" [PathFault::Cut] {}
+    "hold" [PathFault::Hold] {}
     "loss" [PathFault::Loss { share, class }] { share: "share" SHARE, class: "of" CLASS }
     "bursts" [PathFault::Bursts(Bursts { enter, leave, within, between })] {
         enter: "enter" SHARE, leave: "leave" SHARE, within: "within" SHARE.or(1.0), between: "between" SHARE.or(0.0)
@@ -181,6 +194,7 @@ kinds! { Fault, KINDS, read_fault, write_fault, [Fault::Path { .. }],
         end: "of" EndName, ppb: "ppm" number(-100_000.0, 100_000.0).scaled(1e3), ahead: "ahead_ms" SPAN.or(0.0)
     }
     "witness" [Fault::Witness { reference }] { reference: "reference" REFERENCE }
+    "liar" [Fault::Liar { reference, lie }] { reference: "reference" REFERENCE, lie: "says" LIE }
     "device" [Fault::Device { application, node, late }] {
         application: "application" APPLICATION, node: "node" NODE, late: "late" Truth
     }

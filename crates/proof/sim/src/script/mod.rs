@@ -1,6 +1,7 @@
 //! What goes wrong in a world and when: drawn by the seed, or written by hand.
 
 mod assumptions;
+mod attack;
 mod entry;
 mod fault;
 mod forms;
@@ -12,8 +13,9 @@ mod scenario;
 mod storm;
 
 pub use self::assumptions::{borne, broken_assumptions};
+pub use self::attack::attack_now_and_then;
 pub use self::fault::{
-    Aim, Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong,
+    Aim, Bursts, Class, End, Fault, Field, Junk, Lie, PathFault, Paths, Timed, Wrong,
 };
 pub use self::kinds::words;
 pub use self::scenario::{Complaint, Scenario};

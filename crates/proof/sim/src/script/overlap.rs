@@ -91,6 +91,10 @@ fn only_one(config: &Config, fault: &Fault) -> Option<((usize, usize), String)> 
             let name = &config.references[reference].name;
             ((reference, 0), format!("{name} is down already"))
         }
+        Fault::Liar { reference, .. } => {
+            let name = &config.references[reference].name;
+            ((reference, 0), format!("{name} lies already"))
+        }
         Fault::CrashInChange { node, .. } => {
             let name = name(node);
             let what = format!("node {name} can end at one step of a change only");

@@ -1,13 +1,14 @@
 //! Datagrams at the end of their way.
 
+use bumpless_base::Epoch;
 use bumpless_node::witness::envelopes::{ROOM, Way};
-use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, parse};
+use bumpless_wire::{EnvelopeHeader, NO_HOLDER, Packet, WitnessReply, parse};
 
 use super::{WitnessHost, World};
 use crate::check::Exemption;
 use crate::echo::{self, replied};
 use crate::network::{Datagram, Parcel};
-use crate::script::End;
+use crate::script::{End, Lie};
 use crate::trace::Happening;
 
 impl World {
@@ -77,6 +78,7 @@ impl World {
 
     fn at_reference(&mut self, reference: usize, mut parcel: Parcel) {
         let now = self.queue.now();
+        let lie = self.lie_of(reference);
         let host = &mut self.witnesses[reference];
         let local = host.clock.local(now);
         let answered = match host.witness {
@@ -84,7 +86,7 @@ impl World {
             Some(_) if host.only_echoes => Ok(echo::answer(&mut parcel.bytes)),
             Some(_) => {
                 let processes = self.exchange.get().processes_of_sender(&parcel);
-                let taken = answer(host, (reference, processes), &mut parcel, local);
+                let taken = answer(host, (reference, processes), &mut parcel, (local, lie));
                 taken.map(|(answered, forgiven)| {
                     forgiven.into_iter().for_each(|it| self.checks.forgives(it));
                     answered
@@ -127,7 +129,7 @@ fn answer(
     host: &mut WitnessHost,
     (reference, processes): (usize, u32),
     parcel: &mut Datagram,
-    now: bumpless_base::Instant,
+    (now, lie): (bumpless_base::Instant, Option<Lie>),
 ) -> Result<(bool, Option<Exemption>), String> {
     let Some(witness) = &mut host.witness else {
         return Ok((false, None));
@@ -153,9 +155,13 @@ fn answer(
     }
     let permitted = |request: &_| host.envelopes.permits(way, request).is_ok();
     let parsed = parsed.filter(permitted);
-    let Some(reply) = parsed.and_then(|request| witness.handle_request(&request, now)) else {
+    let answered =
+        parsed.and_then(|asked| Some((asked.epoch, witness.handle_request(&asked, now)?)));
+    let Some((asked, reply)) = answered else {
         return Ok((false, forgiven));
     };
+    let reply = lie.map_or(reply, |lie| told(lie, (asked, reply), host.said));
+    host.said = Some(reply);
     let (mut encoded, mut room) = ([0; WitnessReply::LEN], [0; ROOM]);
     let len = reply.encode(&mut encoded);
     room[EnvelopeHeader::LEN..][..len].copy_from_slice(&encoded[..len]);
@@ -165,4 +171,29 @@ fn answer(
     parcel.bytes.clear();
     parcel.bytes.extend_from_slice(datagram);
     Ok((true, forgiven))
+}
+
+/// What a witness says that lies, in place of its true `reply` to who has `asked` for this epoch, after it has said `before`.
+fn told(
+    lie: Lie,
+    (asked, reply): (Epoch, WitnessReply),
+    before: Option<WitnessReply>,
+) -> WitnessReply {
+    match lie {
+        Lie::Grants => WitnessReply {
+            granted: reply.granted || reply.kind.is_lease(),
+            old: false,
+            holder: NO_HOLDER,
+            epoch: asked,
+            holder_silent_us: u32::MAX,
+            retry_after_us: 0,
+            ..reply
+        },
+        Lie::Old => WitnessReply { old: true, ..reply },
+        Lie::Fresh => WitnessReply {
+            old: false,
+            ..reply
+        },
+        Lie::Repeats => before.unwrap_or(reply),
+    }
 }

@@ -12,9 +12,12 @@ use super::{RECEIVE_BUFFER, World};
 use crate::network::Parcel;
 use crate::queue::What;
 use crate::readable::{before_message, message_in};
-use crate::script::{End, Fault, Junk};
+use crate::script::{End, Fault, Junk, Lie};
 use crate::trace::Happening;
 use crate::variants::Configuration;
+
+/// Where the version is in envelopes and in messages (`spec/wire.md`).
+const VERSION: std::ops::Range<usize> = 2..4;
 
 /// Where noise comes from.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66)), 6666);
@@ -69,6 +72,8 @@ impl World {
             Fault::Switchover { node, group } => self.order_switchover(node, group),
             Fault::Clock { end, ppb, ahead } => self.set_rate(end, ppb, ahead),
             Fault::Buffer { node, bytes } => self.set_capacity(node, bytes),
+            // What it says is looked up when it is asked.
+            Fault::Liar { .. } => {}
             Fault::Unreachable { .. }
             | Fault::Slow { .. }
             | Fault::Device { .. }
@@ -150,7 +155,7 @@ impl World {
     }
 
     fn refresh_paths(&mut self) {
-        let active = self.active.iter().map(|&at| &self.script[at].fault);
+        let active = self.active.iter().map(|&at| &self.script[at]);
         self.network.set_faults(active);
     }
 
@@ -289,6 +294,8 @@ impl World {
             Junk::Replay => return self.recorded(network, to),
             Junk::Redirected => return self.redirected(network, to),
             Junk::Stripped => return self.stripped(network, to),
+            Junk::Spliced => return self.spliced(network, to),
+            Junk::Downgraded => return self.downgraded(network, to),
             Junk::Noise => NOBODY,
             Junk::Forged => {
                 if self.junk.chance(0.5)
@@ -366,6 +373,44 @@ impl World {
             self.change(&mut parcel);
         }
         Some(parcel)
+    }
+
+    /// The front of what was sent before and the rest of something else that was: of another channel, say, or of another state.
+    fn spliced(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let mut parcel = self.recorded(network, to)?;
+        parcel.is_changed_from_here();
+        let other = self.recorded(network, to)?;
+        let shorter = parcel.bytes.len().min(other.bytes.len());
+        let cut = self.junk.below(shorter as u64) as usize;
+        parcel.bytes.truncate(cut);
+        parcel.bytes.extend_from_slice(&other.bytes[cut..]);
+        // Where both began alike, it is the other one, and may open.
+        Some(match parcel.bytes == other.bytes {
+            true => other,
+            false => parcel,
+        })
+    }
+
+    /// What was sent before with a lower version, the envelope's or, out of it, that of the message itself.
+    fn downgraded(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let mut parcel = match self.junk.chance(0.5) {
+            true => self.recorded(network, to)?,
+            false => self.stripped(network, to)?,
+        };
+        parcel.is_changed_from_here();
+        let version = self.junk.below(2) as u16;
+        if let Some(bytes) = parcel.bytes.get_mut(VERSION) {
+            bytes.copy_from_slice(&version.to_be_bytes());
+        }
+        Some(parcel)
+    }
+
+    /// What the witness at `reference` says at present that is not so.
+    pub(super) fn lie_of(&self, reference: usize) -> Option<Lie> {
+        self.active_faults().find_map(|fault| match *fault {
+            Fault::Liar { reference: of, lie } if of == reference => Some(lie),
+            _ => None,
+        })
     }
 
     /// What was sent before, with up to four bytes changed.

@@ -18,6 +18,7 @@ use bumpless_config::{Commit, Config, ReferenceKind, Security};
 use bumpless_node::witness::envelopes::{Envelopes, PairKey};
 use bumpless_redundancy::{Witness, WitnessSetup};
 use bumpless_secure::place;
+use bumpless_wire::WitnessReply;
 
 use crate::changing::Disk;
 use crate::check::{Checks, Genuine, Names, Terms, Window};
@@ -54,6 +55,8 @@ pub(crate) struct WitnessHost {
     genuine: Genuine,
     /// It is an address that answers echo requests and nothing else.
     only_echoes: bool,
+    /// What it said last.
+    said: Option<WitnessReply>,
     seeds: bumpless_base::Random,
     origins: bumpless_base::Random,
 }
@@ -317,6 +320,7 @@ impl World {
         let local = host.clock.local(now);
         host.witness = Witness::new(setup, seed, local).ok();
         host.genuine = Genuine::default();
+        host.said = None;
         host.place = match self.config.references[reference].kind {
             ReferenceKind::Witness(address) => place(address),
             ReferenceKind::Ping(_) => 0,
@@ -341,7 +345,12 @@ fn replays(timed: &Timed) -> bool {
     matches!(
         timed.fault,
         Fault::Junk {
-            kind: Junk::Replay | Junk::Forged | Junk::Redirected | Junk::Stripped,
+            kind: Junk::Replay
+                | Junk::Forged
+                | Junk::Redirected
+                | Junk::Stripped
+                | Junk::Spliced
+                | Junk::Downgraded,
             ..
         }
     )
@@ -374,6 +383,7 @@ fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
             place: 0,
             genuine: Genuine::default(),
             only_echoes: matches!(reference.kind, ReferenceKind::Ping(_)),
+            said: None,
             seeds,
             origins: stream(seed, Purpose::Envelopes, config.nodes.len() + at),
         }

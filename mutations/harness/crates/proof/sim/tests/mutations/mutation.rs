@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// Worlds of a part's own, in its own tests.
+const OTHER_WORLDS: [&str; 3] = ["iprp", "sessions", "states"];
+
 /// One deliberate mistake, and what is expected of the checkers.
 #[derive(Clone, Debug)]
 pub struct Mutation {
@@ -36,13 +39,26 @@ impl Mutation {
         }
     }
 
-    /// All of the pair's, by layer and name: iPRP has a world of its own.
+    /// All of the pair's, by layer and name.
     pub fn all() -> Vec<Self> {
+        let others = Self::of_other_worlds();
+        let mut all = Self::every();
+        all.retain(|mutation| !others.iter().any(|it| it.name == mutation.name));
+        all
+    }
+
+    /// Those that are found by the tests of a part's own world.
+    pub fn of_other_worlds() -> Vec<Self> {
+        let mut all = Self::every();
+        all.retain(|mutation| OTHER_WORLDS.contains(&&*mutation.world));
+        all
+    }
+
+    fn every() -> Vec<Self> {
         let entries = std::fs::read_dir(root().join("mutations")).expect("a folder of patches");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         let is_patch = |path: &PathBuf| path.extension().is_some_and(|e| e == "patch");
         let mut all: Vec<_> = paths.filter(is_patch).map(|p| Self::read(&p)).collect();
-        all.retain(|mutation| mutation.world != "iprp");
         all.sort_by(|a, b| (&a.layer, &a.name).cmp(&(&b.layer, &b.name)));
         all
     }

@@ -36,11 +36,20 @@ of several packets (`packets`) or of short cycles (`busy`), or a script. Seeds a
 20 simulated seconds. The two last columns are what was seen when this page was written; any change of
 the shipped code may move them, so only mutations, worlds and the page's form are compared.
 
-Those of iPRP (`Iprp*.patch`, world `iprp`) are found by the seeded world of its own tests, `crates/cores/iprp/tests/world`;
-the run prints by which seed and checker.
+Other parts have seeded worlds of their own, each with its checkers, among their tests (second table).
 
 | mutation | what is wrong | where | world | found by | seeds | simulated s |
 |---|---|---|---|---|---:|---:|
+";
+
+const OTHERS: &str = "
+## Worlds of parts
+`iprp`: hosts that replicate packets (`crates/cores/iprp/tests/world`). `states`: what seals and opens states, and an attacker between both
+(`crates/cores/secure/tests/states_world`). `sessions`: two nodes with certificates, lists and clocks, and strangers
+(`crates/product/management/src/service/world`). The run prints by which seed and checker each is found.
+
+| world | mutation | what is wrong | where | found by |
+|---|---|---|---|---|
 ";
 
 fn page(mutations: &[Mutation], found: &[Option<Found>]) -> String {
@@ -55,6 +64,20 @@ fn page(mutations: &[Mutation], found: &[Option<Found>]) -> String {
             found.seeds,
             found.simulated as f64 / 1e9
         );
+    }
+    page += OTHERS;
+    let mut others = Mutation::of_other_worlds();
+    others.sort_by(|a, b| (&a.world, &a.layer, &a.name).cmp(&(&b.world, &b.layer, &b.name)));
+    for Mutation {
+        name,
+        what,
+        layer,
+        world,
+        found_by,
+    } in others
+    {
+        let found_by = found_by.join(" or ");
+        page += &format!("| {world} | `{name}` | {what} | {layer} | {found_by} |\n");
     }
     page
 }
