@@ -212,6 +212,7 @@ impl Sim {
                 changes: self.changes,
                 floods: self.floods,
                 distances: Distances::default(),
+                wide: None,
                 window: Window::default(),
             };
             return Ok((settings, scenario.pair));
@@ -227,6 +228,7 @@ impl Sim {
             changes: self.changes,
             floods: self.floods,
             distances: Distances::default(),
+            wide: None,
             window: Window::default(),
         };
         Ok((settings, pair))
@@ -453,7 +455,7 @@ fn too_short(settings: &Settings) -> String {
 }
 
 /// `text` as one word for a shell.
-fn for_shell(text: &str) -> String {
+pub fn for_shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@=".contains(c);
     if text.chars().all(plain) {
         return text.to_owned();
