@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod demo;
+pub mod each_seed;
 pub mod guard;
 pub mod impact;
 pub mod iprp;

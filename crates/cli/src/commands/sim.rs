@@ -216,6 +216,7 @@ impl Sim {
                 floods: self.floods,
                 attacks: self.attacks,
                 distances: Distances::default(),
+                wide: None,
                 window: Window::default(),
             };
             return Ok((settings, scenario.pair));
@@ -232,6 +233,7 @@ impl Sim {
             floods: self.floods,
             attacks: self.attacks,
             distances: Distances::default(),
+            wide: None,
             window: Window::default(),
         };
         Ok((settings, pair))
@@ -461,7 +463,7 @@ fn too_short(settings: &Settings) -> String {
 }
 
 /// `text` as one word for a shell.
-fn for_shell(text: &str) -> String {
+pub fn for_shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@=".contains(c);
     if text.chars().all(plain) {
         return text.to_owned();

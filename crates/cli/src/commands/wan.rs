@@ -8,6 +8,7 @@ mod links;
 mod network;
 mod programs;
 mod script;
+mod sim;
 mod sites;
 mod study;
 
@@ -57,6 +58,7 @@ enum Action {
     Study(Box<study::Run>),
     Programs(Box<programs::Run>),
     Sites(Box<sites::Run>),
+    Sim(Box<sim::Run>),
     #[command(hide = true)]
     Keep(network::Keep),
 }
@@ -188,6 +190,10 @@ impl Wan {
             Action::Sites(sites) => {
                 let json = sites.json;
                 sites.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Sim(sim) => {
+                let json = sim.json;
+                sim.run().map_err(|failure| failure.in_json(json))
             }
             Action::Keep(keep) => keep.run(),
         }

@@ -39,6 +39,8 @@ pub struct Request {
     pub application: usize,
     /// It goes to another one, which a wrong configuration names.
     pub elsewhere: bool,
+    /// Its number among all of them.
+    pub serial: u64,
     /// What.
     pub ask: Ask,
     /// The answer, once the device has given it.

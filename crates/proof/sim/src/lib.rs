@@ -15,7 +15,9 @@
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
 //! | [`promise`] | what the plan promises of channel sets, and whether it is kept (`spec/plan.md`) |
-//! | [`sites`] | a pair across sites, of which one ends (`spec/plan.md`, P-90 to P-93) |
+//! | [`sites`], `pair_file` | a pair across sites, of which one ends (`spec/plan.md`, P-90 to P-93); its configuration |
+//! | [`grid`] | a pair across a wide-area network that has outages (`spec/wan.md`, U-100 and further) |
+//! | `wide` | a wide-area network between the sites, hop by hop |
 //! | `trace`, `pcap` | digest, last events, files |
 #![forbid(unsafe_code)]
 
@@ -30,9 +32,11 @@ mod echo;
 mod exchange;
 mod failing;
 mod frame;
+pub mod grid;
 mod host;
 mod kept;
 mod network;
+mod pair_file;
 mod pcap;
 mod processor;
 pub mod promise;
@@ -47,6 +51,7 @@ mod streams;
 mod trace;
 mod transits;
 pub mod variants;
+mod wide;
 mod world;
 
 /// Whether the application that `settings` describe runs in this world.
@@ -67,4 +72,5 @@ pub use script::{
 };
 pub use shrink::{as_scenario, shrink};
 pub use size::Size;
+pub use wide::{Cause, Counts, Places, Routing, Wide};
 pub use world::heal_within;

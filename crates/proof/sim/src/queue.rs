@@ -36,6 +36,12 @@ pub enum What {
     Change { node: u8, incarnation: u32 },
     /// An end takes a step in changing to the key of this number.
     Key { end: u8, number: u32, step: KeyStep },
+    /// A packet comes to a node of the wide-area network.
+    Hop { flight: u32 },
+    /// Links of that network change.
+    Step { step: u32 },
+    /// Its routers may find out of changes.
+    Converge,
     /// Whether the pair has healed is looked at.
     Look,
 }

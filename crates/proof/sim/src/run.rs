@@ -15,6 +15,7 @@ use crate::script::{
 };
 use crate::trace::Trace;
 use crate::variants::Everybody;
+use crate::wide::{Counts, Wide};
 use crate::world::{World, heal_within};
 
 /// After the start, before the first fault of a storm.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub attacks: bool,
     /// How far apart everybody is.
     pub distances: Distances,
+    /// What the first network is, if that is a wide-area one.
+    pub wide: Option<Arc<Wide>>,
     /// When outputs are counted.
     pub window: Window,
     /// Write a packet capture to this file and an event log beside it.
@@ -63,6 +66,7 @@ impl Settings {
             floods: false,
             attacks: false,
             distances: Distances::default(),
+            wide: None,
             window: Window::default(),
             trace: None,
         }
@@ -106,6 +110,8 @@ pub struct Report {
     pub lost: u64,
     /// What became of the packets of floods.
     pub flood_counts: FloodCounts,
+    /// What became of packets on the wide-area network.
+    pub wide: Option<Counts>,
     /// Why the trace is not whole.
     pub trace_error: Option<String>,
 }
@@ -195,6 +201,9 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
     let happens = (faults, settings.window);
     let mut world = World::new(&everybody, settings.seed, happens, trace)?;
     world.put_apart(&settings.distances);
+    if let Some(wide) = &settings.wide {
+        world.spread_out(wide, settings.seed);
+    }
     while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
         world.run(settings.time.min(world.now() + SLICE));
     }
@@ -235,5 +244,6 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         datagrams: world.network.datagrams,
         lost: world.trace.lost,
         flood_counts: world.floods,
+        wide: world.wide_counts(),
     })
 }

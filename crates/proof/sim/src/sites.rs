@@ -1,7 +1,6 @@
 //! A pair across sites, of which one ends: drawn distances, times from the plan, and outputs that may be missing for no longer
 //! than the plan says (`spec/plan.md`, P-90 to P-93).
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use bumpless_base::random::mix64;
@@ -13,15 +12,16 @@ use serde::Serialize;
 
 use crate::check::Window;
 use crate::distance::Distances;
+use crate::pair_file::{APPLICATIONS, Apart};
 use crate::run::{Settings, run};
 use crate::script::{End, Fault, PathFault, Paths, Timed};
 use crate::world::heal_within;
 
 const MS: u64 = 1_000_000;
 /// The pair has settled by then.
-const SETTLED: u64 = 3_000 * MS;
+pub(crate) const SETTLED: u64 = 3_000 * MS;
 /// What neighbours take there and back in this world, at most: networks, threads and devices.
-const NEIGHBOURS: Duration = Duration::from_micros(500);
+pub(crate) const NEIGHBOURS: Duration = Duration::from_micros(500);
 /// The shortest way that is drawn, and how often the next is half as long again.
 const NEAREST_NS: f64 = 100_000.0;
 /// Doublings to the longest: 40 ms.
@@ -30,8 +30,6 @@ const DOUBLINGS: f64 = 8.64;
 const FIELD_DOUBLINGS: f64 = 6.64;
 /// From an ordered switchover until the site that has given the role away ends.
 const BEFORE_THE_END: u64 = 500 * MS;
-/// Applications, one for each way to commit.
-const APPLICATIONS: [(&str, &str); 2] = [("careful", "before_output"), ("swift", "async")];
 /// The node that is primary once the pair has settled, and its backup.
 const PRIMARY: usize = 0;
 const BACKUP: usize = 1;
@@ -80,57 +78,13 @@ impl Drawn {
         }
     }
 
-    /// The pair's configuration with these times.
-    fn text(&self, sizes: &Sizes) -> String {
-        let ms = |span: Duration| span.as_millis_f64();
-        let round_trip = |one_way: u64| ms(NEIGHBOURS + Duration::from_nanos(2 * one_way));
+    fn apart(&self) -> Apart {
+        let round_trip = |one_way: u64| NEIGHBOURS + Duration::from_nanos(2 * one_way);
         let farthest = self.witness[0].max(self.witness[1]);
-        let mut text = format!(
-            "[pair]\nname = \"sites\"\n[security]\nkeys = [\"sites.key\"]\n[timing]\nheartbeat_ms = {}\nlease_ms = {}\nstart_wait_ms = {}\n",
-            ms(sizes.heartbeat),
-            ms(sizes.lease),
-            ms(sizes.start_wait)
-        );
-        let addresses = |host: u8| {
-            let each = (0..self.networks).map(|at| format!("n{at} = \"10.0.{at}.{host}:4700\""));
-            each.collect::<Vec<_>>().join(", ")
-        };
-        for at in 0..self.networks {
-            let _ = write!(
-                text,
-                "[[network]]\nname = \"n{at}\"\nbandwidth_mbit = 1000\nround_trip_max_ms = {}\n\
-                 [[reference]]\nname = \"w{at}\"\nkind = \"witness\"\nnetwork = \"n{at}\"\naddress = \"10.0.{at}.9:4710\"\n\
-                 round_trip_max_ms = {}\n",
-                round_trip(self.pair),
-                round_trip(farthest)
-            );
+        Apart {
+            networks: vec![(round_trip(self.pair), round_trip(farthest)); self.networks],
+            field: round_trip(self.field),
         }
-        for (host, node) in (1..).zip(["left", "right"]) {
-            let _ = writeln!(
-                text,
-                "[[node]]\nname = \"{node}\"\naddresses = {{ {} }}",
-                addresses(host)
-            );
-        }
-        let references = ["\"w0\"", "\"w1\""][..self.networks].join(", ");
-        let _ = writeln!(
-            text,
-            "[[group]]\nname = \"pair\"\nnodes = [\"left\", \"right\"]\nreferences = [{references}]"
-        );
-        for (channel, (name, commit)) in (1..).zip(APPLICATIONS) {
-            let _ = write!(
-                text,
-                "[[application]]\nname = \"{name}\"\ngroup = \"pair\"\nkind = \"quadruple_tank\"\nchannel = {channel}\n\
-                 period_ms = {}\ndeadline_ms = {}\ncommit = \"{commit}\"\n[application.field]\naddress = \"10.0.9.{channel}:502\"\n\
-                 timeout_ms = {timeout}\nround_trip_max_ms = {field}\n",
-                ms(sizes.period),
-                ms(sizes.deadline),
-                // Below the period, as long as that is not long enough for it.
-                timeout = (2.0 * round_trip(self.field) + 1.0).min(ms(sizes.period) * 0.9),
-                field = round_trip(self.field),
-            );
-        }
-        text
     }
 
     fn distances(&self) -> Distances {
@@ -237,7 +191,8 @@ pub enum Obeyed {
 /// The plan has no times for what was drawn, or a core refuses them.
 pub fn judge(seed: u64, obeyed: Obeyed) -> Result<Judged, String> {
     let drawn = Drawn::new(seed);
-    let (sizes, mut config) = Sizes::fit(drawn.heartbeat, drawn.period, |sizes| drawn.text(sizes))?;
+    let apart = drawn.apart();
+    let (sizes, mut config) = Sizes::fit(drawn.heartbeat, drawn.period, |sizes| apart.text(sizes))?;
     let promised = promises(&config, drawn.ending);
     if let Obeyed::Lease(percent) = obeyed {
         config.timing.lease = (sizes.lease * (100 - percent) / 100).max(sizes.heartbeat * 3);

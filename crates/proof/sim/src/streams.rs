@@ -35,6 +35,8 @@ pub enum Purpose {
     Floods,
     /// When the steps of changing a key are taken.
     Keys,
+    /// Losses of a link of a wide-area network, in one direction.
+    Wide,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

@@ -53,6 +53,8 @@ pub enum Happening {
     FaultBegins { fault: u32, what: Fault },
     /// It ended.
     FaultEnds { fault: u32, what: Fault },
+    /// Links of the wide-area network changed, by this step of its script.
+    LinksChange { step: u32 },
     /// A datagram found no room at its node.
     Overflow { node: usize },
     /// An application handed a state to its channel.
@@ -261,6 +263,9 @@ impl Trace {
                 "fault_ends",
                 json!({"fault": fault, "what": words(&self.config, &what).join(" ")}),
             ),
+            Happening::LinksChange { step } => {
+                ("world".into(), "links_change", json!({"step": step}))
+            }
             Happening::Overflow { node: n } => (node(n), "receive_buffer_full", json!({})),
             Happening::Published {
                 node: n,
@@ -338,6 +343,7 @@ fn key(happening: &Happening) -> u64 {
         Happening::Resumed {
             node, application, ..
         } => parts(10, node as u64, application as u64),
+        Happening::LinksChange { step } => parts(14, step.into(), 0),
         Happening::Output { output, judgement } => parts(
             11 + judgement as u64,
             (output.node << 8 | output.application) as u64,

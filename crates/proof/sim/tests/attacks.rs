@@ -1,5 +1,5 @@
 //! Who has a network, or a witness with its keys, does what is drawn or written, and breaks nothing that the threat model promises
-//! (spec/simulation.md, S-20; docs/threat-model.md).
+//! (spec/simulation.md, S-24; docs/threat-model.md).
 
 use std::sync::Arc;
 

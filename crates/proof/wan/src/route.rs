@@ -25,18 +25,7 @@ impl<'a> Ways<'a> {
 
     /// Links over which `from` may send what is for the end; more than one are of equal cost.
     pub fn next(&self, from: NodeId) -> impl Iterator<Item = usize> {
-        let here = self.distances[from.index()];
-        let nearer = move |next: NodeId| {
-            let there = self.distances[next.index()];
-            // A host that is not the end forwards nothing, however near it is.
-            let passes = next == self.to || self.topology.node(next).kind.forwards();
-            passes && matches!((here, there), (Some(here), Some(there)) if there + 1 == here)
-        };
-        self.topology
-            .links_at(from)
-            .iter()
-            .copied()
-            .filter(move |&link| nearer(self.topology.links()[link].other(from)))
+        nearer(self.topology, &self.distances, from, self.to)
     }
 
     /// The way from `from` that takes the first of equal links each time.
@@ -52,6 +41,27 @@ impl<'a> Ways<'a> {
         }
         Some(Way { nodes, links })
     }
+}
+
+/// Links over which `from` may send what is for `to`, to which each node has so many links to go.
+pub fn nearer<'a>(
+    topology: &'a Topology,
+    distances: &'a [Option<u32>],
+    from: NodeId,
+    to: NodeId,
+) -> impl Iterator<Item = usize> + 'a {
+    let here = distances[from.index()];
+    let is_nearer = move |next: NodeId| {
+        let there = distances[next.index()];
+        // A host that is not the end forwards nothing, however near it is.
+        let passes = next == to || topology.node(next).kind.forwards();
+        passes && matches!((here, there), (Some(here), Some(there)) if there + 1 == here)
+    };
+    topology
+        .links_at(from)
+        .iter()
+        .copied()
+        .filter(move |&link| is_nearer(topology.links()[link].other(from)))
 }
 
 /// What a packet takes from one node to another and its answer back, microseconds: there and back may be different ways.

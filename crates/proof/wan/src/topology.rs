@@ -359,6 +359,11 @@ impl Topology {
 
     /// How many links lie between each node and `to`, by breadth-first search; `None` if no way leads there.
     pub fn distances(&self, to: NodeId) -> Vec<Option<u32>> {
+        self.distances_over(to, |_| true)
+    }
+
+    /// The same over the links that carry packets.
+    pub fn distances_over(&self, to: NodeId, carries: impl Fn(usize) -> bool) -> Vec<Option<u32>> {
         let mut distances = vec![None; self.nodes.len()];
         distances[to.index()] = Some(0);
         let mut reached = VecDeque::from([(to, 0)]);
@@ -368,7 +373,7 @@ impl Topology {
             }
             for &link in self.links_at(node) {
                 let next = self.links[link].other(node);
-                if distances[next.index()].is_none() {
+                if distances[next.index()].is_none() && carries(link) {
                     distances[next.index()] = Some(distance + 1);
                     reached.push_back((next, distance + 1));
                 }

@@ -1,14 +1,12 @@
 //! `bumpless sim --site-failures`: pairs over drawn distances, of which a site ends, and what the plan promises of it.
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bumpless_bench::run::progress::{ProgressLine, left};
 use bumpless_sim::sites::{Ending, Judged, Obeyed, judge};
 use serde_json::{Value, json};
 
+use crate::commands::each_seed::Seeds;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -37,39 +35,14 @@ impl SiteFailures {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let stop = stop::stop_flag()?;
-        let next = AtomicU64::new(0);
-        let done = Mutex::new(Vec::new());
         let began = Instant::now();
-        let work = || {
-            while !stop.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                if at >= self.count {
-                    return;
-                }
-                let judged = judge(self.first.wrapping_add(at), Obeyed::Whole);
-                done.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(judged);
-            }
+        let seeds = Seeds {
+            first: self.first,
+            count: self.count,
+            jobs: self.jobs,
         };
-        std::thread::scope(|scope| {
-            let jobs: Vec<_> = (0..self.jobs).map(|_| scope.spawn(work)).collect();
-            let mut line = ProgressLine::sparing();
-            while jobs.iter().any(|job| !job.is_finished()) {
-                std::thread::sleep(Duration::from_millis(20));
-                line.show(|spent| {
-                    let ended = done.lock().unwrap_or_else(PoisonError::into_inner).len();
-                    let share = self.count as f64 / ended as f64 - 1.0;
-                    format!(
-                        "{ended} of {} sites have ended, {}",
-                        self.count,
-                        left(spent.as_secs_f64() * share)
-                    )
-                });
-            }
-            line.end();
-        });
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let one = |seed| judge(seed, Obeyed::Whole);
+        let done = seeds.all(&stop, one, "sites have ended");
         let all: Result<Vec<Judged>, String> = done.into_iter().collect();
         let mut all = all.map_err(Failure::refused)?;
         all.sort_by_key(|judged| judged.seed);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bumpless_base::Duration;
 use bumpless_lab::sites::{Ending, Sites, SitesOptions, SitesResult, run_sites};
+use bumpless_wan::Topology;
 use bumpless_wan::emulation::Place;
 use clap::Args;
 
@@ -59,7 +60,8 @@ pub struct Run {
     pub json: bool,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+/// One of `--sites`.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name @ ("left" | "right" | "witness" | "field"), site)) => {
             Ok((name.into(), site.into()))
@@ -72,15 +74,38 @@ fn ending(text: &str) -> Result<Ending, String> {
     Ending::named(text).ok_or_else(|| format!("give {}", Ending::ALL.map(Ending::name).join(", ")))
 }
 
-fn millis(text: &str) -> Result<f64, String> {
+/// Milliseconds.
+pub fn millis(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ms) if (1.0..=10_000.0).contains(&ms) => Ok(ms),
         _ => Err("give milliseconds from 1 to 10000".to_owned()),
     }
 }
 
-fn span(ms: f64) -> Duration {
+/// So many milliseconds.
+pub fn span(ms: f64) -> Duration {
     Duration::from_nanos((ms * 1e6) as u64)
+}
+
+/// Where everybody is on this network, those that are given and the others.
+pub fn placed(topology: &Topology, given: &[(String, String)]) -> Result<Sites, Failure> {
+    let mut sites = Sites::of(topology).map_err(Failure::usage)?;
+    for (at, (name, site)) in given.iter().enumerate() {
+        if given[..at].iter().any(|(known, _)| known == name) {
+            return Err(Failure::usage(format_args!(
+                "--sites: {name} is given twice; say once where it is"
+            )));
+        }
+        let place = match name.as_str() {
+            "left" => &mut sites.nodes[0],
+            "right" => &mut sites.nodes[1],
+            "witness" => &mut sites.witness,
+            _ => &mut sites.field,
+        };
+        place.clone_from(site);
+    }
+    sites.check(topology).map_err(Failure::usage)?;
+    Ok(sites)
 }
 
 impl Run {
@@ -94,33 +119,10 @@ impl Run {
         kept::run(keeping, || self.end_sites())
     }
 
-    /// Refuses a name that is given twice.
-    fn check_sites(&self) -> Result<(), Failure> {
-        for (at, (name, _)) in self.sites.iter().enumerate() {
-            if self.sites[..at].iter().any(|(known, _)| known == name) {
-                return Err(Failure::usage(format_args!(
-                    "--sites: {name} is given twice; say once where it is"
-                )));
-            }
-        }
-        Ok(())
-    }
-
     fn end_sites(&self) -> Result<SitesResult, Failure> {
         kept::without_pool(&self.network, "the pair has")?;
         let topology = self.network.topology()?;
-        let mut sites = Sites::of(&topology).map_err(Failure::usage)?;
-        self.check_sites()?;
-        for (name, site) in &self.sites {
-            let place = match name.as_str() {
-                "left" => &mut sites.nodes[0],
-                "right" => &mut sites.nodes[1],
-                "witness" => &mut sites.witness,
-                _ => &mut sites.field,
-            };
-            place.clone_from(site);
-        }
-        sites.check(&topology).map_err(Failure::usage)?;
+        let sites = placed(&topology, &self.sites)?;
         let options = SitesOptions {
             binary: env::current_exe().map_err(Failure::refused)?,
             place: Place::new(&self.name).map_err(Failure::usage)?,

@@ -90,7 +90,7 @@ impl Directory {
 }
 
 /// Tells addresses apart for less than comparing them costs: all of IPv4, and most others.
-fn key(address: &SocketAddr) -> u64 {
+pub fn key(address: &SocketAddr) -> u64 {
     let port = u64::from(address.port());
     match address {
         SocketAddr::V4(v4) => 1 << 48 | u64::from(v4.ip().to_bits()) << 16 | port,

@@ -3,6 +3,7 @@
 mod directory;
 mod path;
 mod record;
+mod wide;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -14,12 +15,15 @@ pub use self::directory::Directory;
 pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
+pub use self::wide::{Came, Leg};
+use self::wide::{Cargo, WIDE};
 use crate::digest::digest;
 use crate::distance::Distances;
 use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths, Timed};
 use crate::streams::{Purpose, stream};
+use crate::wide::Forwarding;
 
 /// On the way in a sound network: switch and cables, and what it varies by.
 const BASE: u64 = 30_000;
@@ -149,6 +153,8 @@ pub struct Network {
     vacant: Vec<u32>,
     /// What an eavesdropper keeps, if anything is replayed.
     record: Option<Record>,
+    /// What the first network is, if it is more than its paths.
+    wide: Option<Forwarding<Cargo>>,
     /// Datagrams handed to the networks.
     pub datagrams: u64,
 }
@@ -184,6 +190,7 @@ impl Network {
             in_flight: Vec::new(),
             vacant: Vec::new(),
             record: replays.then(|| Record::new(stream(seed, Purpose::Junk, 0))),
+            wide: None,
             datagrams: 0,
         }
     }
@@ -327,7 +334,7 @@ impl Network {
             let arrival = leaves + path.base + random.below(path.jitter);
             path.last_arrival = arrival.max(path.last_arrival);
             let arrival = path.last_arrival;
-            self.launch(queue, arrival, it);
+            self.depart(queue, place, arrival, it);
             return None;
         }
         if path.corrupt > 0.0 || path.truncate > 0.0 || !path.bent.is_empty() {
@@ -355,11 +362,22 @@ impl Network {
             let later = arrival + random.below(2 * JITTER + path.jitter);
             (later, it.copy())
         });
-        self.launch(queue, arrival, it);
+        self.depart(queue, place, arrival, it);
         if let Some((later, copy)) = copy {
-            self.launch(queue, later, copy);
+            self.depart(queue, place, later, copy);
         }
         None
+    }
+
+    /// A datagram has left its computer; on a wide-area network the way only begins there.
+    fn depart(&mut self, queue: &mut Queue, place: usize, at: u64, datagram: Parcel) {
+        match &mut self.wide {
+            Some(wide) if datagram.network == WIDE => {
+                let ends = (place / self.ends, place % self.ends);
+                wide::depart(wide, queue, (ends, at), datagram);
+            }
+            _ => self.launch(queue, at, datagram),
+        }
     }
 
     /// What goes to a node is not among the events: it lies there until the node looks.

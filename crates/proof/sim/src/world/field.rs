@@ -37,7 +37,9 @@ impl World {
             elsewhere: self.hosts[node].configuration == Configuration::Wrong(Wrong::Field),
             ask,
             reply: None,
+            serial: self.asked,
         };
+        self.asked += 1;
         let slot = match self.vacant_requests.pop() {
             Some(slot) => {
                 self.requests[slot as usize] = Some(request);
@@ -49,8 +51,7 @@ impl World {
             }
         };
         let way = self.devices[application].way();
-        self.queue
-            .push(self.now() + way, What::Request { request: slot });
+        self.send_request(slot, self.now() + way);
         slot
     }
 
@@ -96,11 +97,10 @@ impl World {
         }
         request.reply = Some(reply);
         self.requests[slot as usize] = Some(request);
-        self.queue
-            .push(self.now() + way, What::Request { request: slot });
+        self.send_request(slot, self.now() + way);
     }
 
-    fn asks_in_vain(&mut self, request: &Request) {
+    pub(super) fn asks_in_vain(&mut self, request: &Request) {
         let now = self.queue.now();
         let group = self.config.applications[request.application].group;
         let host = &self.hosts[request.node];

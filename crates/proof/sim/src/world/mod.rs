@@ -10,6 +10,7 @@ mod health;
 mod keys;
 mod transfers;
 mod turns;
+mod wide;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
 use crate::variants::{Configuration, Everybody, variant, wrong};
 use keys::Keys;
+use wide::Spread;
 
 /// The longest lease that a witness grants unless it is told otherwise.
 const LONGEST_LEASE: Duration = Duration::from_secs(1);
@@ -87,6 +89,8 @@ pub struct World {
     /// What answers where a wrong configuration says that they are.
     other_devices: Vec<Device>,
     requests: Vec<Option<Request>>,
+    /// How many requests there have been.
+    asked: u64,
     vacant_requests: Vec<u32>,
     script: Vec<Timed>,
     /// Positions in it of the faults that are on, in ascending order.
@@ -105,6 +109,8 @@ pub struct World {
     /// What is told of it.
     pub trace: Trace,
     outbox: Vec<crate::network::Parcel>,
+    /// What its first network is, if that is a wide-area one.
+    spread: Option<Spread>,
 }
 
 impl World {
@@ -134,6 +140,7 @@ impl World {
             devices: devices(&config, seed, 0),
             other_devices: devices(&config, seed, config.applications.len()),
             requests: Vec::new(),
+            asked: 0,
             vacant_requests: Vec::new(),
             active: Vec::new(),
             script,
@@ -147,6 +154,7 @@ impl World {
             trace,
             exchange,
             outbox: Vec::new(),
+            spread: None,
             old_config: before_the_last_change(&variant(&config, stay, 0)),
             variants: changes::variants(everybody),
             disks: vec![Disk::default(); nodes],
@@ -220,6 +228,9 @@ impl World {
                 }
             }
             What::Change { node, incarnation } => self.change_is_due(node.into(), incarnation),
+            What::Hop { flight } => self.wide_hop(flight),
+            What::Step { step } => self.wide_step(step),
+            What::Converge => self.wide_converge(),
             What::Key { end, number, step } => self.key_is_due(end.into(), number, step),
             What::Look => {
                 self.take_in_where_nobody_looks();
