@@ -18,6 +18,7 @@ pub mod data_plane;
 pub mod directory;
 pub mod event;
 pub mod executor;
+mod field;
 pub mod field_drivers;
 pub mod field_identity;
 pub mod field_values;

@@ -14,11 +14,12 @@ use super::follow_up::{FollowUp, Reporter};
 use super::tuning::TuningSlots;
 use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
+use crate::field::open_field;
 use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::membership::ApplicationNumber;
-use crate::program::{executor_settings, open_field};
+use crate::program::executor_settings;
 use crate::realtime::prepare_executor_thread;
 use crate::warn;
 

@@ -16,9 +16,10 @@ use bumpless_net_linux::Clock;
 
 use super::together::Together;
 use crate::executor::{ChannelReplication, Threads, is_settled};
+use crate::field::open_field;
 use crate::field_drivers::Opened;
 use crate::field_identity::FieldIdentity;
-use crate::program::{build_at, executor_settings, open_field};
+use crate::program::{build_at, executor_settings};
 use crate::succession::{self, Version};
 
 /// How long field drivers that begin may take until their devices answer. Thereafter the application goes on with them as

@@ -1,6 +1,8 @@
 //! The guard of a node's networks: its own flows are received with the plan's budgets, those of programs that register with theirs, everything else
 //! with a bounded one.
 
+mod admission;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -12,10 +14,9 @@ use bumpless_guard::Setup;
 use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, Wanted, setup};
 use serde_json::{Value, json};
 
+use self::admission::serve;
 use super::budgets::{interfaces_of, is_awaited, less_borne, load, load_with, planned};
-use super::programs::{
-    Flows, Limits, Programs, Refusal, Registered, Registry, Roster, patterns, socket_path,
-};
+use super::programs::{Limits, Programs, Registry, Roster, patterns, socket_path};
 use super::{interfaces as interfaces_json, weaknesses};
 use crate::directory::Directory;
 use crate::note::Note;
@@ -233,45 +234,6 @@ fn watch(
             None => continue,
         }
         due = Instant::now() + ROUND;
-    }
-}
-
-/// Waits a moment, for programs if these may register.
-fn serve(programs: &Mutex<Option<Programs>>, state: &Mutex<State>, is_due: bool) {
-    let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(programs) = &mut *programs else {
-        return thread::sleep(LOOK);
-    };
-    let mut admission = Admission(state);
-    programs.serve(LOOK, &mut admission);
-    if is_due {
-        programs.look_after(&mut admission);
-    }
-}
-
-/// What programs ask for.
-struct Admission<'a>(&'a Mutex<State>);
-
-impl Admission<'_> {
-    /// Does it, unless nothing is guarded any more.
-    fn with<T>(&self, work: impl FnOnce(&mut Held) -> T) -> Option<T> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.held.as_mut().map(work)
-    }
-}
-
-impl Flows for Admission<'_> {
-    fn admit(&mut self, wanted: Registered) -> Result<u16, (Refusal, String)> {
-        let admitted = self.with(|held| held.roster.admit(&mut held.reception, wanted));
-        admitted.unwrap_or_else(|| Err((Refusal::Kernel, "the guard ends".to_owned())))
-    }
-
-    fn remove(&mut self, place: u16) {
-        self.with(|held| held.roster.remove(&mut held.reception, place));
-    }
-
-    fn refused(&mut self, refusal: Refusal, sentence: &str) {
-        self.with(|held| held.roster.refused(refusal, sentence));
     }
 }
 

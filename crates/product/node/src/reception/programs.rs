@@ -2,6 +2,7 @@
 //! rights of a socket of its own, how much by the registry.
 
 mod listener;
+mod program;
 mod registry;
 mod roster;
 mod socket;

@@ -13,7 +13,8 @@ use rustix::net::{
 };
 
 use super::lock_of;
-use super::registry::{Program, Registered};
+use super::program::Program;
+use super::registry::Registered;
 use super::socket::{Lookup, examine};
 use crate::InstanceLock;
 use crate::control::{self, put_socket};

@@ -4,8 +4,6 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::fs;
 use std::time::Duration;
 
 use bumpless_guard::{Flow, Match, Priority, Rate, Terms, Transport};
@@ -13,45 +11,12 @@ use bumpless_reception::{CAPACITY_MAX, PERIOD_MIN, in_words};
 use bumpless_registration::message::{self, Refusal};
 use serde_json::{Value, json};
 
+use super::program::Program;
+
 /// The longest period.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
 /// What is left by what adds up to all of it in thousands of parts is no reason to refuse, percent.
 const ROUNDING: f64 = 1e-9;
-
-/// A program, as the kernel told when it connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// Its process.
-    pub pid: i32,
-    /// Its user.
-    pub user: u32,
-    /// Its name; what is no letter, digit or sign of ASCII in it is shown as `?`.
-    pub name: String,
-}
-
-impl Program {
-    /// The program of a process.
-    pub fn new(pid: i32, user: u32) -> Self {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        Self {
-            pid,
-            user,
-            name: printable(name.trim_end_matches('\n')),
-        }
-    }
-}
-
-/// A program chooses its name: nothing in it may reach a terminal but what is seen.
-fn printable(name: &str) -> String {
-    let seen = |it: char| if it.is_ascii_graphic() { it } else { '?' };
-    name.chars().map(seen).collect()
-}
-
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[{}]", self.name, self.pid)
-    }
-}
 
 /// A socket that is registered, or is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -174,11 +174,6 @@ fn any_number_of_comers_and_goers_leaves_nothing() {
 }
 
 #[test]
-fn nothing_of_a_programs_name_reaches_a_terminal_but_what_is_seen() {
-    assert_eq!(printable("ctl \u{1b}[2Jä"), "ctl??[2J?");
-}
-
-#[test]
 fn other_limits_hold_for_what_is_registered_whole_or_not_at_all() {
     let mut registry = registry();
     for port in 1..=3 {
