@@ -16,6 +16,8 @@ const SLICE: usize = 64;
 /// Between two goes of a round, and between two rounds.
 const NEXT: Duration = Duration::from_millis(10);
 const ROUND: Duration = Duration::from_secs(1);
+/// What was not looked at for so long is begun anew: a session of which nothing comes is not among those that are looked at.
+const STALE: Duration = Duration::from_secs(3);
 
 /// A network of a session on which nothing comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +52,17 @@ struct Seen {
     others: u64,
     since: Instant,
     told: bool,
+    /// When it was looked at.
+    looked: Instant,
 }
 
 impl Seen {
     /// What is to be told, when it is as `fresh` says: that nothing comes, or that something does again.
     fn look(&mut self, fresh: Self) -> Option<Option<Unheard>> {
         // Less than before is another session's at the same place.
-        if fresh.came != self.came || fresh.others < self.others {
+        let is_stale = fresh.looked.since(self.looked) > STALE;
+        self.looked = fresh.looked;
+        if fresh.came != self.came || fresh.others < self.others || is_stale && !self.told {
             let was_told = self.told;
             *self = fresh;
             return was_told.then_some(None);
@@ -124,6 +130,7 @@ impl Row {
                 others: all - came(ind),
                 since: now,
                 told: false,
+                looked: now,
             };
             let mut places = self.networks.iter();
             let found = places.position(|it| it.is_some_and(|it| it.ind == ind));
@@ -325,6 +332,34 @@ mod tests {
         let seldom = told((0..60).map(|second| (u64::from(second % 2 == 0), 0)));
         assert_eq!(seldom.len(), 1);
         assert!(seldom[0].0 > 35, "{seldom:?}");
+    }
+
+    /// A session of which nothing comes any more is not among those that are looked at.
+    #[test]
+    fn a_pause_in_which_nobody_looked_is_no_networks_silence() {
+        let mut row = Row {
+            named: 1 << 3 | 1 << 5,
+            ..Row::default()
+        };
+        let mut look = |second: u64, came: (u64, u64), told: &mut Vec<u64>| {
+            let now = Instant::ZERO + Duration::from_secs(second);
+            let count = |ind: Ind| match ind.get() {
+                3 => came.0,
+                5 => came.1,
+                _ => 0,
+            };
+            row.look(now, |_| true, count, |_, _| told.push(second));
+        };
+        let mut told = Vec::new();
+        (0..10).for_each(|second| look(second, (second * 50, second * 50), &mut told));
+        // Of the faster network 30 copies are there when it is looked at again.
+        look(3_600, (480, 450), &mut told);
+        look(3_601, (530, 500), &mut told);
+        assert!(told.is_empty(), "{told:?}");
+        // What is silent then is told of after as long as any other.
+        (3_602..3_620)
+            .for_each(|second| look(second, (530 + (second - 3_601) * 50, 500), &mut told));
+        assert_eq!(told, [3_606]);
     }
 
     #[test]

@@ -69,7 +69,11 @@ pub fn measure(
     tell("standby over cuts");
     let standby = standby::measure(plan, standby::cuts(cuts))?;
     let stalls = Stalls::of(meter.end());
-    let bars = vec![stream.judged(), tcp.judged(), standby.judged(&stalls)];
+    let bars = vec![
+        stream.judged(&stalls),
+        tcp.judged(&stalls),
+        standby.judged(&stalls),
+    ];
     Ok((bars, stalls))
 }
 
@@ -133,6 +137,23 @@ fn all_in_copies(site: &Site, before: u64, what: &str) -> Result<(), LabError> {
     }
 }
 
+/// How many of these times, each from one instant to another, are a cut's by themselves: longer than `bound` and than whatever there was
+/// `without` one, even without the time for which this machine stood still in them. And how many that time alone excuses.
+fn felt(times: &[(u64, u64)], (bound, without): (u64, &[u64]), stalls: &Stalls) -> (usize, usize) {
+    let bound = without.iter().copied().fold(bound, u64::max);
+    let long = times.iter().filter(|it| it.1 - it.0 > bound);
+    let is_excused = |it: &&(u64, u64)| {
+        let long = it.1 - it.0;
+        long - stalls.within(it.0, it.1).min(long) <= bound
+    };
+    let excused = long.clone().filter(is_excused).count();
+    (long.count() - excused, excused)
+}
+
+fn lengths(times: &[(u64, u64)]) -> Vec<u64> {
+    times.iter().map(|it| it.1 - it.0).collect()
+}
+
 /// Of figures the one in the middle, the least and the most, in milliseconds, in words.
 fn spread(figures: &[u64]) -> String {
     let mut sorted = figures.to_vec();
@@ -148,4 +169,14 @@ fn spread(figures: &[u64]) -> String {
 
 fn ms(ns: &[u64]) -> Vec<f64> {
     ns.iter().map(|ns| *ns as f64 / 1e6).collect()
+}
+
+/// A machine that stood still for so long from then on, milliseconds.
+#[cfg(test)]
+fn stall(at: u64, length: u64) -> Stalls {
+    Stalls::of(vec![crate::runlog::Stall {
+        time_ns: (at + length) * MS,
+        length_ns: length * MS,
+        seen_by: String::new(),
+    }])
 }

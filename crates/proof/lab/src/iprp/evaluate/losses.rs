@@ -81,12 +81,12 @@ pub fn measure(plan: &Plan, scenario: Scenario) -> Result<Measured, LabError> {
         .iter()
         .map(|(sent, copies)| samples(sent, copies, &arrivals, &origins))
         .collect();
+    let all = parts.iter().flatten().flatten();
+    let plain = all.filter(|it| it.is_none()).count();
     let samples = parts.swap_remove(parts.len() / 2);
     let counts = |it: &Sample| it.left == networks;
     let even = parts.into_iter().flatten().flatten().flatten();
     let even = even.filter(counts).collect();
-    let all = samples.iter().flatten();
-    let plain = all.filter(|it| it.is_none()).count();
     if plain > 0 {
         return Err(impossible(format_args!(
             "{plain} datagrams of scenario {} left without copies, as when this machine stands still for a second; measure again",

@@ -8,11 +8,15 @@ use serde_json::json;
 
 use super::super::Plan;
 use super::super::statistics::chance_of_ranks;
-use super::{Bar, Cut, MS, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, ms, plain, spread};
+use super::{
+    Bar, Cut, MS, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, felt, lengths, ms, plain,
+    spread,
+};
 use crate::iprp::LabError;
 use crate::iprp::flow::{Came, Receiver, Senders};
 use crate::iprp::relay::Copied;
 use crate::iprp::site::Site;
+use crate::iprp::stalls::Stalls;
 
 /// Bytes of a datagram, and the time between two.
 const LEN: usize = 280;
@@ -23,6 +27,8 @@ const DELAYS_MS: [u64; NETWORKS] = [1, 1];
 const DOWN: Duration = Duration::from_millis(250);
 const SOUND: Duration = Duration::from_millis(250);
 pub const TURN: Duration = Duration::from_millis(500);
+/// A longer gap at one packet in a millisecond is a gap.
+const GAP_NS: u64 = 50 * MS;
 /// What is looked at after a cut, and as long before it.
 const LOOK_NS: u64 = 120 * MS;
 
@@ -78,13 +84,13 @@ pub fn measure(plan: &Plan, cuts: usize) -> Result<Seen, LabError> {
 }
 
 /// The longest time between two arrivals of which the second one comes in a span.
-fn longest_gap(arrivals: &[u64], from: u64, until: u64) -> u64 {
+fn longest_gap(arrivals: &[u64], from: u64, until: u64) -> (u64, u64) {
     let gaps = arrivals
         .windows(2)
         .filter(|two| (from..until).contains(&two[1]));
-    gaps.map(|two| two[1] - two[0])
-        .max()
-        .unwrap_or(until - from)
+    gaps.map(|two| (two[0], two[1]))
+        .max_by_key(|gap| gap.1 - gap.0)
+        .unwrap_or((from, until))
 }
 
 impl Seen {
@@ -107,14 +113,16 @@ impl Seen {
     }
 
     /// What it comes to.
-    pub fn judged(&self) -> Bar {
+    pub fn judged(&self, stalls: &Stalls) -> Bar {
         let mut arrivals: Vec<_> = self.came.iter().map(|it| it.came_ns).collect();
         arrivals.sort_unstable();
         let gap = |from: u64| longest_gap(&arrivals, from, from + LOOK_NS);
-        let after: Vec<_> = self.cuts.iter().map(|cut| gap(cut.from_ns)).collect();
+        let longest: Vec<_> = self.cuts.iter().map(|cut| gap(cut.from_ns)).collect();
         let without = self.cuts.iter().map(|cut| gap(cut.from_ns - LOOK_NS));
         let without: Vec<_> = without.collect();
+        let (after, without) = (lengths(&longest), lengths(&without));
         let chance = chance_of_ranks(&after, &without);
+        let (felt, stalled) = felt(&longest, (GAP_NS, &without), stalls);
         let lost = self.sent - self.came.len();
         let doubled = self.came.iter().filter(|it| it.times > 1).count();
         let took_place = self.took_place();
@@ -122,11 +130,12 @@ impl Seen {
             id: "cut-stream",
             promised: format!(
                 "one of two networks is cut at 1,000 packets a second: nothing lost, nothing doubled, and the longest gap after a cut is not \
-                 told from that without one (ranks, once in {ONE_IN:.0} true measurements)"
+                 told from that without one (ranks, once in {ONE_IN:.0} true measurements), nor longer than {} ms and all of those",
+                GAP_NS / MS
             ),
             seen: format!(
                 "{} cuts{}: {lost} of {} lost, {doubled} doubled; longest gap after a cut {}, as long before it {}; by chance so in {:.1} % of \
-                 measurements",
+                 measurements; {felt} felt by themselves",
                 self.cuts.len(),
                 if took_place {
                     ""
@@ -138,8 +147,8 @@ impl Seen {
                 spread(&without),
                 chance * 100.0
             ),
-            held: took_place && lost == 0 && doubled == 0 && chance * ONE_IN >= 1.0,
-            stalled: 0,
+            held: took_place && lost + doubled + felt == 0 && chance * ONE_IN >= 1.0,
+            stalled,
             figures: json!({
                 "sent": self.sent,
                 "lost": lost,
@@ -147,6 +156,7 @@ impl Seen {
                 "longest_gap_after_a_cut_ms": ms(&after),
                 "longest_gap_before_it_ms": ms(&without),
                 "chance": chance,
+                "felt": felt,
                 "took_place": took_place,
             }),
         }
@@ -155,6 +165,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stall;
     use super::*;
 
     /// Eight cuts of a stream that takes `gap` ms longer at each, in which gaps of up to 4 ms come by themselves.
@@ -207,16 +218,36 @@ mod tests {
     #[test]
     fn what_is_lost_doubled_or_held_up_by_cuts_breaks_it_and_jitter_does_not() {
         let good = seen(0);
-        assert!(good.judged().held, "{:?}", good.judged());
+        assert!(
+            good.judged(&Stalls::default()).held,
+            "{:?}",
+            good.judged(&Stalls::default())
+        );
         for gap in [20, 100] {
-            assert!(!seen(gap).judged().held, "{gap}: {:?}", seen(gap).judged());
+            assert!(
+                !seen(gap).judged(&Stalls::default()).held,
+                "{gap}: {:?}",
+                seen(gap).judged(&Stalls::default())
+            );
         }
+        // One of eight is enough, whatever the ranks say, unless the machine stood still.
+        let mut one = seen(0);
+        let late = (250..320).map(|at: u64| at * MS);
+        let late: Vec<_> = late.collect();
+        one.came
+            .iter_mut()
+            .filter(|it| late.contains(&it.sent_ns))
+            .for_each(|it| it.came_ns = 321 * MS);
+        let bar = one.judged(&Stalls::default());
+        assert!(!bar.held && bar.stalled == 0, "{bar:?}");
+        let bar = one.judged(&stall(255, 60));
+        assert!(bar.held && bar.stalled == 1, "{bar:?}");
         let mut lost = seen(0);
         lost.came.pop();
-        assert!(!lost.judged().held);
+        assert!(!lost.judged(&Stalls::default()).held);
         let mut doubled = seen(0);
         doubled.came[7].times = 2;
-        assert!(!doubled.judged().held);
+        assert!(!doubled.judged(&Stalls::default()).held);
     }
 
     #[test]
@@ -224,14 +255,14 @@ mod tests {
         let mut seen = seen(0);
         let passed = seen.copies.iter_mut().find(|it| it.left_ns == 400 * MS);
         passed.unwrap().came_ns = Some(401 * MS);
-        assert!(!seen.judged().held);
+        assert!(!seen.judged(&Stalls::default()).held);
         seen.cuts.clear();
-        assert!(!seen.judged().held);
+        assert!(!seen.judged(&Stalls::default()).held);
     }
 
     #[test]
     fn nothing_that_comes_in_a_span_is_a_gap_of_all_of_it() {
-        assert_eq!(longest_gap(&[10, 20, 90], 15, 60), 10);
-        assert_eq!(longest_gap(&[10, 200], 15, 60), 45);
+        assert_eq!(longest_gap(&[10, 20, 90], 15, 60), (10, 20));
+        assert_eq!(longest_gap(&[10, 200], 15, 60), (15, 60));
     }
 }

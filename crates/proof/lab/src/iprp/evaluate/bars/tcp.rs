@@ -2,7 +2,7 @@
 //! network's own. A connection that felt the cut would wait for TCP's own repetition, 200 ms at least.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -13,9 +13,12 @@ use serde_json::json;
 
 use super::super::Plan;
 use super::super::statistics::chance_of_ranks;
-use super::{Bar, Cut, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, ms, plain, spread};
+use super::{
+    Bar, Cut, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, felt, lengths, ms, plain, spread,
+};
 use crate::iprp::hosts::address;
 use crate::iprp::site::{PORT, Site};
+use crate::iprp::stalls::Stalls;
 use crate::iprp::{LabError, impossible};
 
 /// Bytes of a request and of its answer, and the time between two requests.
@@ -30,6 +33,8 @@ const SOUND: Duration = Duration::from_millis(300);
 pub const TURN: Duration = Duration::from_millis(900);
 /// Round trips that are looked at when a network has been cut, and of the other one alone.
 const LOOK: usize = 4;
+/// A round trip that takes longer has waited for TCP's own repetition.
+const OWN_REPETITION_NS: u64 = 150 * super::MS;
 /// An answer that takes longer does not come any more.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Beside that of the site's files.
@@ -66,11 +71,13 @@ pub fn measure(plan: &Plan, cuts: usize) -> Result<Seen, LabError> {
     }
     let is_over = AtomicBool::new(false);
     let seen = thread::scope(|scope| {
-        scope.spawn(|| answer(&server, &is_over));
+        scope.spawn(|| answer(&server));
         let asking = scope.spawn(|| ask(&client, &is_over));
         let done = befall(&mut site, cuts);
         is_over.store(true, Ordering::Release);
         let (trips, unanswered) = asking.join().unwrap_or_default();
+        // Only then: a request that was sent has its answer.
+        let _ = client.shutdown(Shutdown::Both);
         done.map(|cuts| Seen {
             trips,
             unanswered,
@@ -111,10 +118,10 @@ fn sends(site: &Site, host: usize) -> bool {
 }
 
 /// Answers each request.
-fn answer(mut server: &TcpStream, is_over: &AtomicBool) {
+fn answer(mut server: &TcpStream) {
     let mut request = [0; LEN];
-    while !is_over.load(Ordering::Acquire) {
-        if server.read_exact(&mut request).is_err() || server.write_all(&[7; ANSWER]).is_err() {
+    while server.read_exact(&mut request).is_ok() {
+        if server.write_all(&[7; ANSWER]).is_err() {
             return;
         }
     }
@@ -142,9 +149,9 @@ fn one(mut client: &TcpStream) -> io::Result<()> {
 
 impl Seen {
     /// The longest of the first round trips that end after a cut.
-    fn after(&self, cut: &Cut) -> Option<u64> {
+    fn after(&self, cut: &Cut) -> Option<Trip> {
         let trips = self.trips.iter().filter(|it| it.1 >= cut.from_ns);
-        trips.take(LOOK).map(|it| it.1 - it.0).max()
+        trips.take(LOOK).copied().max_by_key(|it| it.1 - it.0)
     }
 
     /// The longest of the last ones that end before the network is there again: those of the other one alone.
@@ -168,21 +175,25 @@ impl Seen {
     }
 
     /// What it comes to.
-    pub fn judged(&self) -> Bar {
-        let after: Vec<_> = self.cuts.iter().filter_map(|cut| self.after(cut)).collect();
+    pub fn judged(&self, stalls: &Stalls) -> Bar {
+        let longest: Vec<_> = self.cuts.iter().filter_map(|cut| self.after(cut)).collect();
+        let after = lengths(&longest);
         let own: Vec<_> = self.cuts.iter().filter_map(|cut| self.own(cut)).collect();
         let chance = chance_of_ranks(&after, &own);
+        let (felt, stalled) = felt(&longest, (OWN_REPETITION_NS, &own), stalls);
         let took_place = self.took_place(&own);
         Bar {
             id: "cut-tcp",
             promised: format!(
                 "the faster of two networks is cut under a TCP connection, {LEN} bytes every {} ms: every answer comes, and no round trip after \
-                 a cut is told from the other network's own (ranks, once in {ONE_IN:.0} true measurements)",
-                EVERY.as_millis()
+                 a cut is told from the other network's own (ranks, once in {ONE_IN:.0} true measurements), or takes more than {} ms and all \
+                 of these",
+                EVERY.as_millis(),
+                OWN_REPETITION_NS / super::MS
             ),
             seen: format!(
                 "{} cuts{}: {} of {} unanswered; longest of {LOOK} round trips after a cut {}, of the other network alone {}; by chance so in \
-                 {:.1} % of measurements",
+                 {:.1} % of measurements; {felt} waited for TCP's own repetition",
                 self.cuts.len(),
                 if took_place {
                     ""
@@ -195,14 +206,15 @@ impl Seen {
                 spread(&own),
                 chance * 100.0
             ),
-            held: took_place && self.unanswered == 0 && chance * ONE_IN >= 1.0,
-            stalled: 0,
+            held: took_place && self.unanswered == 0 && felt == 0 && chance * ONE_IN >= 1.0,
+            stalled,
             figures: json!({
                 "sent": self.trips.len() + self.unanswered,
                 "unanswered": self.unanswered,
                 "longest_after_a_cut_ms": ms(&after),
                 "longest_of_the_other_ms": ms(&own),
                 "chance": chance,
+                "felt": felt,
                 "took_place": took_place,
             }),
         }
@@ -211,7 +223,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::super::MS;
+    use super::super::{MS, stall};
     use super::*;
 
     /// Eight cuts, after each of which one round trip takes `more` ms more.
@@ -242,19 +254,35 @@ mod tests {
 
     #[test]
     fn a_round_trip_that_waits_for_tcp_breaks_it_and_the_other_networks_own_does_not() {
-        assert!(seen(0).judged().held, "{:?}", seen(0).judged());
+        assert!(
+            seen(0).judged(&Stalls::default()).held,
+            "{:?}",
+            seen(0).judged(&Stalls::default())
+        );
         for more in [3, 200] {
-            assert!(!seen(more).judged().held, "{:?}", seen(more).judged());
+            assert!(
+                !seen(more).judged(&Stalls::default()).held,
+                "{:?}",
+                seen(more).judged(&Stalls::default())
+            );
         }
+        // One of eight is enough, whatever the ranks say, unless the machine stood still.
+        let mut one = seen(0);
+        let trip = one.trips.iter_mut().find(|it| it.0 == 310 * MS).unwrap();
+        trip.1 += 200 * MS;
+        let bar = one.judged(&Stalls::default());
+        assert!(!bar.held && bar.stalled == 0, "{bar:?}");
+        let bar = one.judged(&stall(320, 200));
+        assert!(bar.held && bar.stalled == 1, "{bar:?}");
         let mut silent = seen(0);
         silent.unanswered = 1;
-        assert!(!silent.judged().held);
+        assert!(!silent.judged(&Stalls::default()).held);
     }
 
     #[test]
     fn a_cut_that_did_not_take_place_proves_nothing() {
         let mut seen = seen(0);
         seen.trips.iter_mut().for_each(|it| it.1 = it.0 + 2 * MS);
-        assert!(!seen.judged().held);
+        assert!(!seen.judged(&Stalls::default()).held);
     }
 }
