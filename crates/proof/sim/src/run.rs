@@ -142,13 +142,14 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
             change_now_and_then(settings.seed, (SETTLING, until), &mut faults);
         }
     }
-    if settings.attacks && until > SETTLING {
-        let config = with_security(settings);
-        attack_now_and_then(&config, settings.seed, (SETTLING, until), &mut faults);
-    }
     if settings.floods {
         let span = (SETTLING, settings.time, until);
         flood_now_and_then(&settings.config, settings.seed, span, &mut faults);
+    }
+    // Last: who has a witness leaves no fault that keeps nodes from hearing each other.
+    if settings.attacks && until > SETTLING {
+        let config = with_security(settings);
+        attack_now_and_then(&config, settings.seed, (SETTLING, until), &mut faults);
     }
     faults.sort_by_key(|timed| (timed.at, timed.until));
     faults

@@ -25,8 +25,11 @@ use crate::run::{Settings, run_unless};
 use crate::sites::{NEIGHBOURS, Obeyed, SETTLED};
 use crate::wide::{Counts, Places, Routing, Wide};
 use crate::world::heal_within;
-use outage::Outages;
+use outage::{LASTING, Outages};
 use reach::Reach;
+
+/// A pair has settled after so many periods at the latest, however long they are.
+const SETTLED_PERIODS: u64 = 10;
 
 const MS: u64 = 1_000_000;
 
@@ -169,18 +172,18 @@ impl Grid {
     ) -> Result<Option<Judged>, String> {
         let drawn = match self.options.script {
             Some(_) => None,
-            None => Some(self.outages.draw(&self.options, seed)),
+            None => Some(self.outages.draw(&self.options, seed, self.settled())),
         };
         let steps = match (&drawn, &self.options.script) {
             (Some(outage), _) => outage.steps(),
-            (None, script) => later(script.as_deref().unwrap_or_default()),
+            (None, script) => later(script.as_deref().unwrap_or_default(), self.settled()),
         };
         let nanos = |step: &Step| u64::try_from(step.at.as_nanos()).unwrap_or(u64::MAX);
         let (first, last) = (
-            steps.first().map_or(SETTLED, nanos),
-            steps.last().map_or(SETTLED, nanos),
+            steps.first().map_or(self.settled(), nanos),
+            steps.last().map_or(self.settled(), nanos),
         );
-        let promised = self.promised(&steps, last - first);
+        let promised = self.promised(&steps);
         let healed = last + self.options.routing.found_after().as_nanos();
         let until = healed + heal_within(&self.config).as_nanos() + 500 * MS;
         let settings = Settings {
@@ -241,18 +244,22 @@ impl Grid {
     }
 
     /// What is promised while these steps are played.
-    fn promised(&self, steps: &[Step], lasts: u64) -> Promised {
+    fn promised(&self, steps: &[Step]) -> Promised {
         if self.options.backup.is_some() {
             return Promised::Unnoticed;
         }
-        let promised = self.reach.promised(&self.options, steps);
         // What ends a site stays away for long enough to be replaced.
-        match promised {
-            Promised::PrimaryCut | Promised::BackupCut if lasts < outage::LASTING => {
+        match self.reach.promised(&self.options, steps) {
+            (Promised::PrimaryCut | Promised::BackupCut, lasts) if lasts < LASTING => {
                 Promised::Nothing
             }
-            promised => promised,
+            (promised, _) => promised,
         }
+    }
+
+    /// When the pair has settled, however long its periods are, nanoseconds.
+    fn settled(&self) -> u64 {
+        SETTLED.max(SETTLED_PERIODS * self.period.as_nanos())
     }
 
     fn obeyed(&self, obeyed: Obeyed) -> Arc<Config> {
@@ -269,8 +276,8 @@ impl Grid {
 }
 
 /// The steps of a script that begins when the pair has settled.
-fn later(steps: &[Step]) -> Vec<Step> {
-    let settled = std::time::Duration::from_nanos(SETTLED);
+fn later(steps: &[Step], settled: u64) -> Vec<Step> {
+    let settled = std::time::Duration::from_nanos(settled);
     let later = steps.iter().map(|step| Step {
         at: step.at + settled,
         ..step.clone()

@@ -9,7 +9,6 @@ use bumpless_wan::{Kind as NodeKind, Layer, NodeId, Step, Topology};
 use serde::Serialize;
 
 use super::Options;
-use crate::sites::SETTLED;
 
 const MS: u64 = 1_000_000;
 /// What lasts as long is as good as the end of a site (P-91).
@@ -32,6 +31,11 @@ pub enum Kind {
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Link, Self::Router, Self::Loop, Self::Site];
+
+    /// The one of `seed`. Each meets each of four seeds in a row, by which it is drawn whether messages are open (S-16).
+    pub fn of(seed: u64) -> Self {
+        Self::ALL[((seed + seed / 4) % 4) as usize]
+    }
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -109,14 +113,14 @@ impl Outages {
         }
     }
 
-    /// The outage of `seed`. Three of four are on the pair's ways; half of them last for 1 to 3 s, the others are shorter.
-    pub fn draw(&self, options: &Options, seed: u64) -> Outage {
+    /// The outage of `seed`, in a pair that has `settled` (nanoseconds). Three of four are on the pair's ways; half of them last for 1 to 3 s, the others are shorter.
+    pub fn draw(&self, options: &Options, seed: u64, settled: u64) -> Outage {
         let topology = &*options.topology;
         let mut random = Random::new(mix64(seed ^ 0x6772_6964));
         let near = random.below(4) > 0;
         let mut one = |count: usize| random.below(count as u64) as usize;
         let name = |node: NodeId| topology.node(node).name.clone();
-        let mut kind = Kind::ALL[(seed % 4) as usize];
+        let mut kind = Kind::of(seed);
         if kind == Kind::Loop && self.loops.is_empty() {
             kind = Kind::Router;
         }
@@ -160,7 +164,7 @@ impl Outages {
             kind,
             what,
             links,
-            at: SETTLED + random.below(200 * MS),
+            at: settled + random.below(200 * MS),
             lasts: match random.chance(0.5) {
                 true => LASTING + random.below(2_000 * MS),
                 false => MS + random.below(LASTING - MS),

@@ -144,8 +144,9 @@ impl Reach {
     }
 
     /// What is promised while `steps` are played, from a sound network to a sound network. Where links lose some or carry so
-    /// much a second, and where one state of things follows another, the plan says nothing.
-    pub fn promised(&self, options: &Options, steps: &[Step]) -> Promised {
+    /// much a second, and where one state of things follows another, the plan says nothing. And for how long that is so,
+    /// nanoseconds.
+    pub fn promised(&self, options: &Options, steps: &[Step]) -> (Promised, u64) {
         let topology = &*options.topology;
         let mut is_on_way = vec![false; topology.links().len()];
         self.on_ways()
@@ -158,22 +159,27 @@ impl Reach {
             .any(|(link, on)| *on && !link.impairment.is_none())
             || impaired.clone().any(|(link, _)| is_on_way[*link])
         {
-            return Promised::Nothing;
+            return (Promised::Nothing, 0);
         }
         let mut dead = vec![false; topology.links().len()];
         let mut all = Vec::new();
         for step in steps {
             step.cut.iter().for_each(|&link| dead[link] = true);
             step.heal.iter().for_each(|&link| dead[link] = false);
-            all.push(self.promised_now(topology, options.routing, &dead));
+            let at = u64::try_from(step.at.as_nanos()).unwrap_or(u64::MAX);
+            all.push((self.promised_now(topology, options.routing, &dead), at));
         }
-        let noticed = |it: &Promised| *it != Promised::Unnoticed;
-        all.dedup();
+        all.dedup_by_key(|it| it.0);
         match &all[..] {
-            [one] | [one, Promised::Unnoticed] => *one,
-            [Promised::Unnoticed, one, Promised::Unnoticed] => *one,
-            all if all.iter().any(noticed) => Promised::Nothing,
-            _ => Promised::Unnoticed,
+            [(one, _)] => (*one, u64::MAX),
+            [(one, from), (Promised::Unnoticed, until)]
+            | [
+                (Promised::Unnoticed, _),
+                (one, from),
+                (Promised::Unnoticed, until),
+            ] => (*one, until - from),
+            [] => (Promised::Unnoticed, 0),
+            _ => (Promised::Nothing, 0),
         }
     }
 

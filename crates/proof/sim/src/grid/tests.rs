@@ -37,7 +37,7 @@ fn promised(routing: Routing, what: &[&str]) -> Promised {
         heal: links,
         ..Step::default()
     };
-    Reach::new(&options).promised(&options, &[cut, heal])
+    Reach::new(&options).promised(&options, &[cut, heal]).0
 }
 
 #[test]
@@ -104,17 +104,18 @@ fn links_that_lose_some_and_outages_that_follow_each_other_have_no_promise() {
         step(right.clone(), left.clone()),
         step(Vec::new(), right),
     ];
-    assert_eq!(reach.promised(&options, &steps), Promised::Nothing);
+    assert_eq!(reach.promised(&options, &steps).0, Promised::Nothing);
     assert_eq!(
         reach.promised(
             &options,
             &[step(left.clone(), vec![]), step(vec![], left.clone())]
-        ),
+        )
+        .0,
         Promised::PrimaryCut
     );
     let impaired = Step {
         impair: vec![(left[0], Some(bumpless_wan::Impairment::default()))],
         ..Step::default()
     };
-    assert_eq!(reach.promised(&options, &[impaired]), Promised::Nothing);
+    assert_eq!(reach.promised(&options, &[impaired]).0, Promised::Nothing);
 }

@@ -27,6 +27,8 @@ pub fn attack_now_and_then(
         .clone()
         .any(|it| matches!(it.kind, ReferenceKind::Witness(_)));
     let network = draw.network();
+    // The attacker's own network is one that nodes need not hear each other on.
+    let has_witness = has_witness && config.networks.len() > 1;
     if has_witness && draw.random.below(3) == 0 {
         for at in (0..faults.len()).rev() {
             let of_it = faults[at].fault.network().is_none_or(|it| it == network);

@@ -74,13 +74,15 @@ impl Links {
                 continue;
             }
             (state.cut, state.since) = (cut, now);
+            // What waited is lost.
+            state.busy = [0; 2];
             state.deaths += u32::from(cut);
             for end in topology.links()[link].ends {
                 let count = &mut self.cut_at[end.index()];
                 *count = count.wrapping_add_signed(if cut { 1 } else { -1 });
             }
         }
-        // Whether a router has died shows when all of its links have.
+        // Whether a router has died shows when all of its links have: that is why what was under way is lost.
         for &link in &step.cut {
             let ends = topology.links()[link].ends;
             self.all[link].by_router = ends.iter().any(|&end| self.is_dead(topology, end));
@@ -109,10 +111,12 @@ impl Links {
         ready: u64,
         bytes: usize,
     ) -> Result<(u64, Passage), Cause> {
-        let (cable, state) = (&topology.links()[link], &mut self.all[link]);
-        if state.cut {
-            return Err(cause(state));
+        let cable = &topology.links()[link];
+        if self.all[link].cut {
+            let is_router = cable.ends.iter().any(|&end| self.is_dead(topology, end));
+            return Err(cause(is_router));
         }
+        let state = &mut self.all[link];
         let direction = usize::from(cable.ends[0] != from);
         let leaves = match state.impairment.rate_mbit {
             None => ready,
@@ -139,7 +143,7 @@ impl Links {
     pub fn receive(&mut self, passage: Passage) -> Result<(), Cause> {
         let state = &mut self.all[passage.link as usize];
         if state.deaths != passage.deaths {
-            return Err(cause(state));
+            return Err(cause(state.by_router));
         }
         let share = state.impairment.loss_millionths;
         let lost = share > 0
@@ -152,9 +156,10 @@ impl Links {
 }
 
 /// Why a link that has died carries nothing.
-fn cause(state: &State) -> Cause {
-    match state.by_router {
+const fn cause(by_router: bool) -> Cause {
+    match by_router {
         true => Cause::DeadRouter,
         false => Cause::DeadLink,
     }
+}
 }

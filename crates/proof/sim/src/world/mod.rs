@@ -321,7 +321,7 @@ impl World {
     fn start_witness(&mut self, reference: usize) {
         let now = self.now();
         let setup = WitnessSetup {
-            max_lease: LONGEST_LEASE,
+            max_lease: longest_lease(&self.config),
             drift_ppm: self.config.timing.clock_drift_ppm,
             capacity: 64,
         };
@@ -443,6 +443,11 @@ fn terms(config: &Config) -> Terms {
     }
 }
 
+/// The longest lease that a witness grants: as long as it is started with where sites are near, the pair's own where that is longer.
+fn longest_lease(config: &Config) -> Duration {
+    LONGEST_LEASE.max(config.timing.lease)
+}
+
 /// twice the start wait, a witness's quiet period and a second; and a period of the slowest
 /// application with its deadline, for the first state.
 pub fn heal_within(config: &Config) -> Duration {
@@ -452,6 +457,6 @@ pub fn heal_within(config: &Config) -> Duration {
         .map(|app| app.period + app.deadline)
         .max()
         .unwrap_or_default();
-    let quiet = LONGEST_LEASE.stretched(2 * config.timing.clock_drift_ppm + 10);
+    let quiet = longest_lease(config).stretched(2 * config.timing.clock_drift_ppm + 10);
     config.timing.start_wait * 2 + quiet + Duration::from_secs(1) + first_state * 2
 }
