@@ -21,7 +21,7 @@ pub use self::outage::Kind;
 pub use self::reach::Promised;
 use crate::check::Window;
 use crate::pair_file::{APPLICATIONS, Apart};
-use crate::run::{Settings, run_unless};
+use crate::run::{Report, Settings, run_unless};
 use crate::sites::{NEIGHBOURS, Obeyed, SETTLED};
 use crate::wide::{Counts, Places, Routing, Wide};
 use crate::world::heal_within;
@@ -179,54 +179,16 @@ impl Grid {
             (None, script) => later(script.as_deref().unwrap_or_default(), self.settled()),
         };
         let nanos = |step: &Step| u64::try_from(step.at.as_nanos()).unwrap_or(u64::MAX);
-        let (first, last) = (
-            steps.first().map_or(self.settled(), nanos),
-            steps.last().map_or(self.settled(), nanos),
-        );
+        let first = steps.first().map_or(self.settled(), nanos);
+        let last = steps.last().map_or(self.settled(), nanos);
         let promised = self.promised(&steps);
-        let healed = last + self.options.routing.found_after().as_nanos();
-        let until = healed + heal_within(&self.config).as_nanos() + 500 * MS;
-        let settings = Settings {
-            wide: Some(Arc::new(Wide {
-                topology: Arc::clone(&self.options.topology),
-                places: self.options.places.clone(),
-                routing: self.options.routing,
-                steps,
-                backup: self.options.backup,
-            })),
-            window: Window {
-                from: first - 2 * self.period.as_nanos(),
-                until,
-            },
-            ..Settings::new(self.obeyed(obeyed), seed, until)
-        };
+        let settings = self.settings(seed, steps, (first, last), obeyed);
         let report = run_unless(&settings, stopped)?;
-        if report.violations.is_empty() && report.simulated < until {
+        if report.violations.is_empty() && report.simulated < settings.time {
             return Ok(None);
         }
-        let mut broken: Vec<String> = report
-            .violations
-            .iter()
-            .map(|violation| format!("{}: {}", violation.invariant, violation.what))
-            .collect();
-        if report.cold_starts > 0 && promised != Promised::Nothing {
-            broken.push(format!(
-                "{} starts from the initial state",
-                report.cold_starts
-            ));
-        }
+        let (gaps_ms, broken) = self.held_against(promised, &report);
         let ms = |nanos: u64| nanos as f64 / MS as f64;
-        let mut gaps_ms = Vec::new();
-        for ((seen, gaps), (name, _)) in report.outputs.iter().zip(&self.gaps).zip(APPLICATIONS) {
-            let gap = ms(seen.longest_gap);
-            let limit = promised.gap(gaps, self.period).map(|it| it.as_millis_f64());
-            if let Some(limit) = limit.filter(|limit| gap > *limit) {
-                broken.push(format!(
-                    "{name} wrote nothing for {gap:.3} ms, and {limit:.3} are promised"
-                ));
-            }
-            gaps_ms.push((gap, limit));
-        }
         Ok(Some(Judged {
             seed,
             outage: drawn.as_ref().map(|outage| outage.kind),
@@ -241,6 +203,63 @@ impl Grid {
             trace_hash: format!("{:016x}", report.trace_hash),
             broken,
         }))
+    }
+
+    /// A world in which these steps are played, from the first to the last of these times, until the pair must have healed.
+    fn settings(
+        &self,
+        seed: u64,
+        steps: Vec<Step>,
+        (first, last): (u64, u64),
+        obeyed: Obeyed,
+    ) -> Settings {
+        let known = last + self.options.routing.found_after().as_nanos();
+        let until = known + heal_within(&self.config).as_nanos() + 500 * MS;
+        Settings {
+            wide: Some(Arc::new(Wide {
+                topology: Arc::clone(&self.options.topology),
+                places: self.options.places.clone(),
+                routing: self.options.routing,
+                steps,
+                backup: self.options.backup,
+            })),
+            window: Window {
+                from: first - 2 * self.period.as_nanos(),
+                until,
+            },
+            ..Settings::new(self.obeyed(obeyed), seed, until)
+        }
+    }
+
+    /// By application the longest gap and what is promised of it, and everything that was promised and not kept.
+    fn held_against(
+        &self,
+        promised: Promised,
+        report: &Report,
+    ) -> (Vec<(f64, Option<f64>)>, Vec<String>) {
+        let violations = report.violations.iter();
+        let mut broken: Vec<String> = violations
+            .map(|violation| format!("{}: {}", violation.invariant, violation.what))
+            .collect();
+        if report.cold_starts > 0 && promised != Promised::Nothing {
+            broken.push(format!(
+                "{} starts from the initial state",
+                report.cold_starts
+            ));
+        }
+        let mut gaps_ms = Vec::new();
+        for ((seen, gaps), (name, _)) in report.outputs.iter().zip(&self.gaps).zip(APPLICATIONS) {
+            let gap = seen.longest_gap as f64 / MS as f64;
+            let limit = promised.gap(gaps, self.period);
+            let limit = limit.map(Duration::as_millis_f64);
+            if let Some(limit) = limit.filter(|limit| gap > *limit) {
+                broken.push(format!(
+                    "{name} wrote nothing for {gap:.3} ms, and {limit:.3} are promised"
+                ));
+            }
+            gaps_ms.push((gap, limit));
+        }
+        (gaps_ms, broken)
     }
 
     /// What is promised while these steps are played.

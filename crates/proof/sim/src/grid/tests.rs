@@ -106,11 +106,12 @@ fn links_that_lose_some_and_outages_that_follow_each_other_have_no_promise() {
     ];
     assert_eq!(reach.promised(&options, &steps).0, Promised::Nothing);
     assert_eq!(
-        reach.promised(
-            &options,
-            &[step(left.clone(), vec![]), step(vec![], left.clone())]
-        )
-        .0,
+        reach
+            .promised(
+                &options,
+                &[step(left.clone(), vec![]), step(vec![], left.clone())]
+            )
+            .0,
         Promised::PrimaryCut
     );
     let impaired = Step {

@@ -45,6 +45,12 @@ impl Leg {
         }
     }
 
+    /// Whether it is what a request waits for, which has this number, and to which there is an answer on its way or is not: else
+    /// another copy of it has come before.
+    pub fn is_awaited(&self, serial: u64, is_answered: bool) -> bool {
+        self.serial == serial && self.answers == is_answered
+    }
+
     /// Whether it has not been sent before.
     pub fn is_first(&self) -> bool {
         self.repeated == 0
@@ -165,5 +171,35 @@ impl Network {
             Some(Hop::Lost(Cargo::Datagram(parcel), _)) => Came::Lost(parcel),
             Some(Hop::Lost(Cargo::Leg(leg), _)) => Came::LostLeg(leg),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_copies_of_a_message_the_first_counts() {
+        let (request, answer) = (Leg::new((3, 7), 0, false), Leg::new((3, 7), 0, true));
+        assert!(request.is_awaited(7, false) && answer.is_awaited(7, true));
+        // The request has come, and the next one has the same place.
+        assert!(!request.is_awaited(7, true) && !answer.is_awaited(7, false));
+        assert!(!request.is_awaited(8, false) && !answer.is_awaited(8, true));
+    }
+
+    #[test]
+    fn what_is_lost_is_sent_again_after_twice_as_long_each_time_and_then_given_up() {
+        let mut leg = Leg {
+            sent: 1_000_000_000,
+            ..Leg::new((0, 0), 0, false)
+        };
+        assert!(leg.is_first());
+        for after_ms in [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600] {
+            let (again, at) = leg.again().unwrap();
+            assert_eq!(at, leg.sent + after_ms * 1_000_000);
+            leg = Leg { sent: at, ..again };
+            assert!(!leg.is_first());
+        }
+        assert_eq!(leg.again(), None);
     }
 }

@@ -162,4 +162,3 @@ const fn cause(by_router: bool) -> Cause {
         false => Cause::DeadLink,
     }
 }
-}

@@ -83,9 +83,8 @@ impl World {
 
     /// Whether no other copy of this message has come before.
     fn is_awaited(&self, leg: Leg) -> bool {
-        self.requests[leg.slot as usize].is_some_and(|request| {
-            request.serial == leg.serial && request.reply.is_some() == leg.answers
-        })
+        self.requests[leg.slot as usize]
+            .is_some_and(|request| leg.is_awaited(request.serial, request.reply.is_some()))
     }
 
     fn leg_is_lost(&mut self, leg: Leg) {

@@ -394,3 +394,20 @@ fn a_link_that_loses_some_at_random_loses_that_share_and_counts_it() {
     }
     assert_eq!(run.network.room(), room);
 }
+
+#[test]
+fn what_routers_find_out_of_one_link_tells_them_nothing_of_another() {
+    let mut run = Run::new(side_by_side(3), Routing::DAEMON, &["left", "right"]);
+    run.change("m0", true);
+    run.until(1_000 * MS);
+    run.change("m1", true);
+    run.until(1_860 * MS);
+    assert_eq!(run.network.counts.converged, 1);
+    // Of the second one they do not know yet.
+    assert_eq!(run.takes(0), Err(Cause::DeadRouter));
+    run.until(2_860 * MS);
+    assert_eq!(
+        (run.takes(0), run.network.counts.converged),
+        (Ok(222_000), 2)
+    );
+}
