@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::COUNTS_WITHIN;
-use super::node::{Node, Occupant};
 use crate::service::{Carried, Host, PartnerState};
 use crate::{Profile, Ring};
 
@@ -13,6 +12,36 @@ pub type Verdict = Result<(), String>;
 
 /// What may pass between a change of a clock and a handshake that was judged before it.
 const JUDGED_BEFORE: Duration = Duration::from_secs(2);
+
+/// Who is in a node's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupant {
+    /// Who should be.
+    Partner,
+    /// A node of another pair of the site, which says that it is the partner.
+    OfOtherPair,
+    /// A node of another authority by the partner's name.
+    OfOtherAuthority,
+    /// One with the partner's certificate, which says that it is of another pair.
+    SaysOtherName,
+}
+
+/// What an observer knows of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Who is there.
+    pub occupant: Occupant,
+    /// The number of the certificate that it shows.
+    pub number: usize,
+    /// So many of the partner's certificates its list names, since when.
+    pub names: usize,
+    pub since: Instant,
+    /// Days by which its clock is off, since when.
+    pub days: i64,
+    pub set: Instant,
+    /// Whether its configuration differs from the other's.
+    pub differs: bool,
+}
 
 /// What one node's data plane has.
 #[derive(Default)]
@@ -108,7 +137,7 @@ impl Pair {
     }
 
     /// Judges what both have after a turn.
-    pub fn judge(&mut self, nodes: &[Node; 2], now: Instant) -> Verdict {
+    pub fn judge(&mut self, nodes: &[Facts; 2], now: Instant) -> Verdict {
         self.honest = [0, 1].map(|at| nodes[at].occupant == Occupant::Partner);
         for (at, seen) in self.seen.iter_mut().enumerate() {
             let (here, there) = (&nodes[at], &nodes[1 - at]);
@@ -116,7 +145,7 @@ impl Pair {
                 continue;
             }
             if std::mem::take(&mut seen.fresh) {
-                seen.with = there.number();
+                seen.with = there.number;
             }
             if std::mem::take(&mut seen.agreed) {
                 agrees(here, there, now)?;
@@ -170,9 +199,9 @@ impl Pair {
     }
 
     /// Whether what differs between both is told by both.
-    pub fn told(&self, nodes: &[Node; 2]) -> Verdict {
+    pub fn told(&self, nodes: &[Facts; 2]) -> Verdict {
         for (at, state) in self.states().into_iter().enumerate() {
-            if state.mismatches.is_empty() == nodes[at].differs() {
+            if state.mismatches.is_empty() == nodes[at].differs {
                 let found = &state.mismatches;
                 return Err(format!("told: node {at} says of what differs: {found:?}"));
             }
@@ -182,14 +211,14 @@ impl Pair {
 }
 
 /// Whether the node `here` may agree on a secret with who is `there`.
-fn agrees(here: &Node, there: &Node, now: Instant) -> Verdict {
+fn agrees(here: &Facts, there: &Facts, now: Instant) -> Verdict {
     if there.occupant != Occupant::Partner {
         return Err(format!(
             "known: it agrees on a secret with {:?}",
             there.occupant
         ));
     }
-    if there.number() < here.names && now > here.since + COUNTS_WITHIN {
+    if there.number < here.names && now > here.since + COUNTS_WITHIN {
         return Err("gone: it agrees on a secret with who is revoked".into());
     }
     if here.days != 0 && now > here.set + JUDGED_BEFORE {

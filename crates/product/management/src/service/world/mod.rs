@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use self::check::{Pair, Verdict};
-use self::node::{Node, Occupant, address};
+use self::check::{Occupant, Pair, Verdict};
+use self::node::{Node, address};
 use self::site::Site;
 use super::proposal::{Carried, Order};
 
@@ -114,7 +114,8 @@ impl World {
             node.turn(self.now);
         }
         let pair = &mut *self.pair.lock().unwrap();
-        pair.judge(&self.nodes, self.now)?;
+        let facts = self.nodes.each_ref().map(Node::facts);
+        pair.judge(&facts, self.now)?;
         self.asked.retain(|asked| match asked.answer.try_recv() {
             Ok(carried) => {
                 pair.answered(asked.to, &asked.text, &carried);
@@ -215,7 +216,8 @@ impl World {
         for _ in 0..HEALS_WITHIN {
             self.turn()?;
             if self.pair().is_sound() {
-                return self.pair().told(&self.nodes);
+                let facts = self.nodes.each_ref().map(Node::facts);
+                return self.pair().told(&facts);
             }
         }
         Err(format!(

@@ -9,24 +9,11 @@ use std::time::{Duration, Instant};
 use bumpless_pki::{Identity, IdentityPaths};
 use bumpless_sessions::listen;
 
-use super::check::{Pair, Witnessed};
+use super::check::{Facts, Occupant, Pair, Witnessed};
 use super::site::{Site, WallClock};
 use super::{COUNTS_WITHIN, Order};
 use crate::service::{Partner, Path, Service, Setup};
 use crate::{LinkProfile, Profile};
-
-/// Who is in a node's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occupant {
-    /// Who should be.
-    Partner,
-    /// A node of another pair of the site, which says that it is the partner.
-    OfOtherPair,
-    /// A node of another authority by the partner's name.
-    OfOtherAuthority,
-    /// One with the partner's certificate, which says that it is of another pair.
-    SaysOtherName,
-}
 
 pub struct Node {
     at: usize,
@@ -39,15 +26,15 @@ pub struct Node {
     /// Its certificate's number, and where it lies.
     number: usize,
     folder: PathBuf,
-    pub occupant: Occupant,
+    occupant: Occupant,
     /// So many of the partner's certificates its list names, since when.
-    pub names: usize,
-    pub since: Instant,
+    names: usize,
+    since: Instant,
     /// Whether its list can be used.
     sound: bool,
     /// Days by which its clock is off, since when.
-    pub days: i64,
-    pub set: Instant,
+    days: i64,
+    set: Instant,
 }
 
 pub fn address(at: usize) -> IpAddr {
@@ -82,14 +69,17 @@ impl Node {
         }
     }
 
-    /// The number of the certificate that it shows.
-    pub const fn number(&self) -> usize {
-        self.number
-    }
-
-    /// Whether its configuration differs from the other's.
-    pub const fn differs(&self) -> bool {
-        self.differs
+    /// What an observer knows of it.
+    pub const fn facts(&self) -> Facts {
+        Facts {
+            occupant: self.occupant,
+            number: self.number,
+            names: self.names,
+            since: self.since,
+            days: self.days,
+            set: self.set,
+            differs: self.differs,
+        }
     }
 
     pub fn turn(&mut self, now: Instant) {
