@@ -65,6 +65,18 @@ fn liars(lie: Lie, (at, lasts): (u64, u64)) -> impl Iterator<Item = Timed> {
     witnesses.map(move |reference| fault(at, lasts, Fault::Liar { reference, lie }))
 }
 
+/// How many packets came to nodes and were not believed.
+fn refused(report: &Report) -> u64 {
+    let causes = [
+        Counter::DiscardForged,
+        Counter::DiscardReplayed,
+        Counter::DiscardUnprotected,
+        Counter::DiscardMisdirected,
+        Counter::DiscardUnknownKey,
+    ];
+    causes.map(|cause| report.counters.get(cause)).iter().sum()
+}
+
 #[test]
 fn no_storm_with_an_attacker_in_it_breaks_an_invariant() {
     let first = number("BUMPLESS_FIRST_SEED", 0);
@@ -103,6 +115,10 @@ fn what_was_held_back_for_minutes_does_nothing_to_processes_that_began_since() {
         let report = simulate(script, seed, SETTLED + MINUTES + 8 * SECOND);
         assert_sound(&report);
         assert_eq!(report.cold_starts, 0);
+        // It opens, and is of another process or session.
+        let void = [Counter::DiscardWrongNode, Counter::DiscardWrongSession];
+        let void = void.map(|cause| report.counters.get(cause));
+        assert!(void.iter().sum::<u64>() > 5_000, "{void:?}");
     }
 }
 
@@ -135,18 +151,8 @@ fn spliced_and_downgraded_messages_are_refused_as_long_as_they_come() {
         let script = script.map(|it| fault(SETTLED, 5 * SECOND, it)).collect();
         let report = simulate(script, seed, 12 * SECOND);
         assert_sound(&report);
-        let refused = [
-            Counter::DiscardForged,
-            Counter::DiscardReplayed,
-            Counter::DiscardUnprotected,
-            Counter::DiscardMisdirected,
-            Counter::DiscardUnknownKey,
-        ];
-        let refused = refused.map(|cause| report.counters.get(cause));
-        assert!(
-            refused.iter().sum::<u64>() > 10_000,
-            "{kind:?}: {refused:?}"
-        );
+        let refused = refused(&report);
+        assert!(refused > 10_000, "{kind:?}: {refused}");
     }
 }
 
