@@ -106,9 +106,41 @@ fn every_mutation_is_found_by_a_checker_that_it_concerns() {
             Some(_) => {}
         }
     }
+    let mut took = also(&mutations, &mut missed);
     assert!(missed.is_empty(), "{missed:#?}");
-    assert_that_nothing_is_found_without_mutations(&mutations, &found);
+    for (mutation, found) in mutations.iter().zip(&found) {
+        let seeds = found.as_ref().map_or(0, |found| found.seeds);
+        took.push((mutation.world.clone(), seeds));
+    }
+    assert_that_nothing_is_found_without_mutations(took);
     compare_or_write(&all, &mutations, &found);
+}
+
+/// Looks for mutations in the further worlds that they name. Returns which worlds those are, and how many seeds each took.
+fn also(mutations: &[Mutation], missed: &mut Vec<String>) -> Vec<(String, u64)> {
+    let further = mutations
+        .iter()
+        .flat_map(|it| it.also.iter().map(move |also| (it, also)));
+    let further: Vec<_> = further.collect();
+    let found = each(&further, |(mutation, (world, _))| {
+        switch_on(Some(mutation.name.clone().leak()));
+        let found = search(world, SEEDS);
+        switch_on(None);
+        found
+    });
+    let mut took = Vec::new();
+    for ((Mutation { name, .. }, (world, by)), found) in further.into_iter().zip(found) {
+        let found_by = found.as_ref().map(|found| found.by);
+        if found_by != Some(by.as_str()) {
+            missed.push(format!(
+                "{name} in {world} is found by {found_by:?}, not by {by}"
+            ));
+        }
+        let seeds = found.map_or(0, |found| found.seeds);
+        println!("{name} in {world}: {by}, {seeds} seeds");
+        took.push((world.clone(), seeds));
+    }
+    took
 }
 
 /// Of all mutations those that `BUMPLESS_SLICE=K/N` names: every Nth, from the Kth on. All without it.
@@ -120,11 +152,10 @@ fn slice(all: &[Mutation]) -> Vec<Mutation> {
 }
 
 /// What the same runs find with no mutation switched on would prove nothing about the checkers.
-fn assert_that_nothing_is_found_without_mutations(mutations: &[Mutation], found: &[Option<Found>]) {
-    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
-    for (mutation, found) in mutations.iter().zip(found) {
-        let seeds = runs.entry(&mutation.world).or_default();
-        let took = found.as_ref().map_or(0, |found| found.seeds);
+fn assert_that_nothing_is_found_without_mutations(worlds: Vec<(String, u64)>) {
+    let mut runs: BTreeMap<String, u64> = BTreeMap::new();
+    for (world, took) in worlds {
+        let seeds = runs.entry(world).or_default();
         *seeds = took.max(*seeds);
     }
     let runs: Vec<_> = runs.into_iter().collect();

@@ -18,6 +18,8 @@ pub struct Mutation {
     pub world: String,
     /// The checkers that may find it.
     pub found_by: Vec<String>,
+    /// Further worlds in which it is found, each with the checker: lines `Also in: WORLD, by CHECKER`.
+    pub also: Vec<(String, String)>,
 }
 
 impl Mutation {
@@ -35,6 +37,11 @@ impl Mutation {
             what: head.lines().next().expect("a sentence").to_owned(),
             layer: value("Layer:"),
             world: value("World:"),
+            also: head
+                .lines()
+                .filter_map(|line| line.strip_prefix("Also in: ")?.split_once(", by "))
+                .map(|(world, by)| (world.to_owned(), by.to_owned()))
+                .collect(),
             found_by: value("Found by:").split(", ").map(str::to_owned).collect(),
         }
     }

@@ -36,7 +36,7 @@ of several packets (`packets`) or of short cycles (`busy`), or a script. Seeds a
 20 simulated seconds. The two last columns are what was seen when this page was written; any change of
 the shipped code may move them, so only mutations, worlds and the page's form are compared.
 
-Other parts have seeded worlds of their own, each with its checkers, among their tests (second table).
+Two are looked for in a world of an attacker besides: `OneSilentLinkIsEnough` where witnesses lie (`liars`), `ForgedTagAccepted` where messages are put together from others (`spliced`). Other parts have seeded worlds of their own, each with its checkers, among their tests (second table).
 
 | mutation | what is wrong | where | world | found by | seeds | simulated s |
 |---|---|---|---|---|---:|---:|
@@ -74,6 +74,7 @@ fn page(mutations: &[Mutation], found: &[Option<Found>]) -> String {
         layer,
         world,
         found_by,
+        ..
     } in others
     {
         let found_by = found_by.join(" or ");
