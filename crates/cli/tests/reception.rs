@@ -173,9 +173,10 @@ impl Damage {
     }
 }
 
-/// Rounds of the flood in each millisecond on each processor: the first that breaks a pair without a guard.
-const HAMMER: [usize; 3] = [12, 13, 14];
-const HAMMERED: Duration = Duration::from_secs(4);
+/// Rounds of the flood in each tick on each processor, up to those that break a pair without a guard. What nodes have left of the processors
+/// then is little with the guard, too: sending is most of what a packet costs here.
+const HAMMER: [usize; 6] = [11, 12, 13, 14, 15, 16];
+const HAMMERED: Duration = Duration::from_secs(3);
 
 /// A pair on two processors, which is so long under that flood; what it suffered, and whether the guard told of no packet of its own.
 fn hammered(hosts: Hosts, guard: &str, rounds: usize) -> Damage {
