@@ -96,7 +96,7 @@ fn send_round(junk: &[Junk]) -> usize {
 }
 
 /// Above nodes with `[realtime]`, as a card's interrupts are.
-const ABOVE: u8 = 50;
+pub const ABOVE: u8 = 50;
 const TICK: Duration = Duration::from_millis(2);
 /// So far behind its time a flood may be and catch up.
 const BEHIND_MOST: Duration = Duration::from_millis(20);
