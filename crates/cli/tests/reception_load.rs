@@ -115,7 +115,7 @@ impl Damage {
 const HAMMER: [usize; 3] = [11, 12, 13];
 const HAMMERED: Duration = Duration::from_secs(3);
 
-/// A pair on two processors, which is so long under that flood; what it suffered, and whether the guard told of no packet of its own.
+/// A pair on two processors that is so long under that flood: what it suffered. With the guard, none of its own packets is dropped besides.
 fn hammered(hosts: Hosts, guard: &str, rounds: usize) -> Damage {
     let site = pair(hosts, guard);
     let (primary, backup, epoch) = site.await_redundant("tank");
