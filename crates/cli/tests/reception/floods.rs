@@ -2,18 +2,9 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::FromRawFd;
-use std::thread;
-use std::time::{Duration, Instant};
-
-use bumpless_net_linux::realtime;
-
-use crate::support::hosts::Hosts;
-
-/// A flood ends by then, whatever it has sent.
-const LONGEST: Duration = Duration::from_secs(6);
 
 /// One kind of junk.
-struct Junk {
+pub struct Junk {
     socket: UdpSocket,
     payload: Vec<u8>,
     port: u16,
@@ -21,7 +12,7 @@ struct Junk {
 }
 
 /// All kinds, from sockets of the stranger's.
-fn junk() -> Vec<Junk> {
+pub fn junk() -> Vec<Junk> {
     let udp = || UdpSocket::bind("0.0.0.0:0").unwrap();
     let of = |socket, length, port| Junk {
         socket,
@@ -57,29 +48,8 @@ fn junk() -> Vec<Junk> {
     ]
 }
 
-/// So many rounds of a flood in each millisecond, so that the sender is not what takes the processors away.
-const ROUNDS_PER_MS: usize = 5;
-
-/// Sends `each` of every kind to each node on each network; how many, and in what time.
-pub fn flood(hosts: &Hosts, kinds: usize, each: usize) -> (usize, Duration) {
-    hosts.at("twin", || {
-        let junk = junk();
-        let started = Instant::now();
-        let mut sent = 0;
-        for round in 0..each {
-            let due = started + Duration::from_millis((round / ROUNDS_PER_MS) as u64);
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            sent += send_round(&junk[..kinds]);
-            if started.elapsed() > LONGEST {
-                break;
-            }
-        }
-        (sent, started.elapsed())
-    })
-}
-
 /// Sends one of each kind to each node on each network; how many.
-fn send_round(junk: &[Junk]) -> usize {
+pub fn send_round(junk: &[Junk]) -> usize {
     let mut sent = 0;
     for it in junk {
         let nodes: &[u8] = if it.is_broadcast { &[255] } else { &[1, 2] };
@@ -93,64 +63,4 @@ fn send_round(junk: &[Junk]) -> usize {
         }
     }
     sent
-}
-
-/// Above nodes with `[realtime]`, as a card's interrupts are.
-const ABOVE: u8 = 50;
-const TICK: Duration = Duration::from_millis(1);
-
-/// What was sent so.
-#[derive(Clone, Copy, Debug)]
-pub struct Hammered {
-    pub sent: usize,
-    pub took: Duration,
-}
-
-impl Hammered {
-    pub fn per_s(&self) -> f64 {
-        self.sent as f64 / self.took.as_secs_f64()
-    }
-}
-
-/// The same from two processors and before all that nodes do there, `rounds` in each millisecond on each: as from a host whose packets
-/// come whether or not there is time for them. What was missed is not made up for. What the system refuses makes it an ordinary flood.
-pub fn hammer(hosts: &Hosts, rounds: usize, lasts: Duration) -> Hammered {
-    let from = |processor: usize| {
-        let _ = realtime::pin(processor);
-        let _ = realtime::set_fifo(ABOVE);
-        let _ = realtime::tighten_timers();
-        let junk = junk();
-        let (started, mut sent, mut due) = (Instant::now(), 0, Instant::now());
-        while started.elapsed() < lasts {
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            sent += (0..rounds).map(|_| send_round(&junk)).sum::<usize>();
-            while due <= Instant::now() {
-                due += TICK;
-            }
-        }
-        (sent, started.elapsed())
-    };
-    // Threads are where the one is that starts them.
-    hosts.at("twin", || {
-        thread::scope(|scope| {
-            let both = [0, 1].map(|it| scope.spawn(move || from(it)));
-            let both = both.map(|it| it.join().unwrap());
-            Hammered {
-                sent: both.iter().map(|it| it.0).sum(),
-                took: both.iter().map(|it| it.1).max().unwrap(),
-            }
-        })
-    })
-}
-
-/// Has the calling thread, and what it starts, run on the processors from which [`hammer`] sends. Whether it has them.
-pub fn stay_on_two_processors() -> bool {
-    // SAFETY: a set of processors is numbers, and zeros are the empty one; the calls read and change what lives through them.
-    unsafe {
-        let mut both: libc::cpu_set_t = std::mem::zeroed();
-        (0..2).for_each(|it| libc::CPU_SET(it, &mut both));
-        libc::sched_setaffinity(0, size_of_val(&both), &raw const both) == 0
-            && libc::sched_getaffinity(0, size_of_val(&both), &raw mut both) == 0
-            && libc::CPU_COUNT(&both) == 2
-    }
 }

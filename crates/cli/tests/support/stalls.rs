@@ -52,6 +52,11 @@ impl Watch {
         Self::by(Meter::patient().unwrap(), site)
     }
 
+    /// By threads of this priority, which a load below it keeps from nothing.
+    pub fn above(site: &Site, priority: u8) -> Self {
+        Self::by(Meter::above(priority).unwrap(), site)
+    }
+
     fn by(meter: Meter, site: &Site) -> Self {
         Self {
             meter,

@@ -36,6 +36,14 @@ impl Meter {
         Self::with(Some(PRIORITY))
     }
 
+    /// Starts measuring by threads of this priority, above a load that is part of what is judged: its own doing is no stall.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn above(priority: u8) -> io::Result<Self> {
+        Self::with(Some(priority))
+    }
+
     /// Starts measuring by threads without real-time priority, for processes without.
     ///
     /// # Errors
