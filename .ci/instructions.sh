@@ -65,5 +65,14 @@ printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
     compare("a turn of a node, 1 application", "a turn of a node, 1,000 applications")
     # 60 ns at 2.5 GHz and two instructions a cycle (spec/reception.md, V-25).
     limit(300, "decide on a frame of a flood, 64 flows")
+    # 200 ns without and 1 us with cryptography for replicating, handing on and discarding each, at the same rate (spec/iprp.md, I-66).
+    limit(1000, "iPRP: replicate on two networks, not sealed")
+    limit(3000, "iPRP: replicate, hand on and discard, not sealed")
+    limit(3000, "iPRP: replicate, hand on and discard of a group, not sealed")
+    limit(3000, "iPRP: replicate, hand on and discard segments of TCP, not sealed")
+    # Sent and kept, handed on, answered, the answer taken.
+    limit(4000, "iPRP: send in standby, keep, hand on and answer, not sealed")
+    limit(5000, "iPRP: replicate on two networks")
+    limit(15000, "iPRP: replicate, hand on and discard")
     exit bad
   }'

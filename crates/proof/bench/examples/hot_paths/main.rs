@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 20] = [
+const PATHS: [Path; 23] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -79,6 +79,21 @@ const PATHS: [Path; 20] = [
     (
         "iPRP: replicate, hand on and discard, not sealed",
         iprp::replicate_and_discard_open,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: replicate, hand on and discard of a group, not sealed",
+        iprp::replicate_and_discard_of_group_open,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: replicate, hand on and discard segments of TCP, not sealed",
+        iprp::replicate_and_discard_segments_open,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: send in standby, keep, hand on and answer, not sealed",
+        iprp::keep_in_standby_open,
         iprp::PACKETS,
     ),
     (
