@@ -64,6 +64,8 @@ pub struct RaisedStep {
     pub delays: Delays,
     /// Frames that found the interface's ring full, whoever's they were: nobody could look at them.
     pub ring_full: u64,
+    /// Packets of the flow that the guard has decided on, where there is one: all of those that it was given.
+    pub decided: Option<u64>,
     /// Jobs of the task.
     pub jobs: u64,
     /// Of these, late ones.
@@ -84,9 +86,11 @@ impl RaisedStep {
         self.cyclic.lost() + self.prompt.lost()
     }
 
-    /// Those among them that came as far as whoever decides: at most so many were lost in the ring.
-    pub const fn lost_behind_ring(&self) -> u64 {
-        self.lost().saturating_sub(self.ring_full)
+    /// Those that no program had although the guard was given them.
+    pub fn lost_behind_ring(&self) -> u64 {
+        let had = self.cyclic.had + self.prompt.had;
+        self.decided
+            .map_or(self.lost(), |it| it.saturating_sub(had))
     }
 
     /// Packets of the flow that its programs had, percent.
@@ -121,7 +125,8 @@ pub struct Raised {
 impl Raised {
     /// The first step without a guard in which the flow is ended.
     pub fn end(&self) -> Option<&RaisedStep> {
-        self.steps_of(false).find(|it| it.is_ended())
+        let mut floods = self.steps_of(false).filter(|it| it.asked_per_s > 0);
+        floods.find(|it| it.is_ended())
     }
 
     fn steps_of(&self, guarded: bool) -> impl Iterator<Item = &RaisedStep> {
@@ -264,6 +269,7 @@ impl Raised {
                 "p99_calm_ns": it.delays.p99_calm.as_nanos(),
                 "worst_ns": it.delays.worst.as_nanos(),
                 "ring_full": it.ring_full,
+                "decided": it.decided,
                 "jobs": it.jobs,
                 "late": it.late,
                 "stalls": it.stalls,
@@ -455,7 +461,8 @@ mod tests {
     #[test]
     fn a_flow_is_ended_where_a_hundredth_is_lost_and_rates_are_multiples_of_that() {
         let steps = [
-            step(false, 0, 1000),
+            // The machine stood still.
+            step(false, 0, 900),
             step(false, 10_000, 990),
             step(false, 20_000, 970),
             step(true, 0, 1000),
@@ -473,12 +480,13 @@ mod tests {
 
     #[test]
     fn what_the_ring_had_no_room_for_is_not_the_guards_loss_and_more_than_that_is() {
-        let lost = |ring_full| RaisedStep {
-            ring_full,
+        let lost = |decided| RaisedStep {
+            ring_full: 558,
+            decided: Some(decided),
             ..step(true, 10_000, 990)
         };
-        assert_eq!(raised(vec![lost(10)]).lost_with_guard(), 0);
-        assert_eq!(raised(vec![lost(3)]).lost_with_guard(), 7);
+        assert_eq!(raised(vec![lost(1_990)]).lost_with_guard(), 0);
+        assert_eq!(raised(vec![lost(1_997)]).lost_with_guard(), 7);
     }
 
     #[test]

@@ -146,6 +146,7 @@ impl Raising<'_> {
             },
             delays: delays(&ran.beside.all, &stalls),
             ring_full: ran.counts.1.ring_full - ran.counts.0.ring_full,
+            decided: guarded.then(|| ran.counts.1.decided - ran.counts.0.decided),
             jobs: ran.done.jobs,
             late: ran.done.late,
             stalls: stalls.len() as u64,

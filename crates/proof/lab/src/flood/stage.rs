@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use bumpless_base::{Duration, Processors};
 use bumpless_bench::network::namespace::Namespace;
-use bumpless_guard::{Match, Rate, Setup, Transport};
+use bumpless_guard::{FlowId, Match, Rate, Setup, Transport};
 use bumpless_placement::{Placement, Wanted, online, survey};
 use bumpless_reception::{Filter, NamedFlow, Reception, Rest, setup};
 
@@ -36,6 +36,8 @@ pub struct Counts {
     pub worked: Duration,
     /// Frames that found the interface's ring full.
     pub ring_full: u64,
+    /// Frames of the partner's that the guard has decided on since it is there.
+    pub decided: u64,
 }
 
 /// All that is there, in the calling thread's network namespace.
@@ -133,9 +135,13 @@ impl Stage {
         })?;
         // The sender's interface counts what it could not put there.
         let ring_full = self.far_files.not_sent(FAR_INTERFACE).map_err(unread)?;
+        let report = self.reception.report().map_err(unread)?;
+        let flows = report.iter().flat_map(|it| &it.flows);
+        let own = flows.filter(|(flow, _)| OWN.contains(flow));
         Ok(Counts {
             packets,
             ring_full,
+            decided: own.map(|(_, it)| it.passed + it.capacity + it.closed).sum(),
             worked: Duration::from_nanos(worked.iter().sum()),
         })
     }
@@ -147,6 +153,9 @@ impl Stage {
         format!("Linux {}, {count} processors", kernel.trim())
     }
 }
+
+/// The partner's flows among those of the guard.
+const OWN: [FlowId; 2] = [FlowId::Registered(0), FlowId::Registered(1)];
 
 /// What a node has by plan: its partner's packets, few of strangers at its port, the usual for the rest.
 fn guard() -> Setup {
