@@ -121,7 +121,7 @@ fn a_file_that_cannot_be_read_is_refused_with_its_cause() {
         ("/", "no regular file"),
         ("/dev/zero", "no regular file"),
     ] {
-        let fault = Wasm::load(Path::new(path), shape(0, 0), limits())
+        let fault = Wasm::load(Path::new(path), crate::ENGINE, shape(0, 0), limits())
             .err()
             .unwrap();
         let said = fault.to_string();
