@@ -81,7 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => return Err("give MODULE.wasm INPUTS OUTPUTS, or a file to write one to".into()),
     };
-    let limits = Limits::within(Duration::from_millis(10));
+    // So long that nobody is stopped because the computer had other things to do.
+    let limits = Limits::within(Duration::from_secs(10));
     let shape = |inputs, outputs| Shape {
         inputs,
         outputs,

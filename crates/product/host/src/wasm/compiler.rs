@@ -173,7 +173,7 @@ impl Instance {
         Some(run(&mut self.store, &function, budget).map(|(gives, _)| gives))
     }
 
-    fn to_bits(&mut self, value: &Val) -> u64 {
+    fn bits_of(&mut self, value: &Val) -> u64 {
         match value {
             Val::I32(value) => u64::from(*value as u32),
             Val::I64(value) => *value as u64,
@@ -191,7 +191,7 @@ impl Instance {
         self.functions.reference(key)
     }
 
-    fn from_bits(&self, bits: u64, content: Content) -> Val {
+    fn value_of(&self, bits: u64, content: Content) -> Val {
         match content {
             Content::I32 => Val::I32(bits as u32 as i32),
             Content::I64 => Val::I64(bits as i64),
@@ -240,12 +240,12 @@ impl engine::Instance for Instance {
 
     fn global(&mut self, at: usize) -> u64 {
         let value = self.globals[at].0.get(&mut self.store);
-        self.to_bits(&value)
+        self.bits_of(&value)
     }
 
     fn set_global(&mut self, at: usize, bits: u64) {
         let (global, content) = self.globals[at];
-        let value = self.from_bits(bits, content);
+        let value = self.value_of(bits, content);
         // A mutable global takes what has its type.
         let set = global.set(&mut self.store, value);
         debug_assert!(set.is_ok(), "{set:?}");
@@ -256,7 +256,7 @@ impl engine::Instance for Instance {
             .instance
             .get_global(&mut self.store, &name::global(index))?;
         let value = global.get(&mut self.store);
-        Some(self.to_bits(&value))
+        Some(self.bits_of(&value))
     }
 
     fn table_size(&self, at: usize) -> usize {

@@ -138,7 +138,7 @@ impl Instance {
         Some(run(&mut self.store, function, budget).map(|(gives, _)| gives))
     }
 
-    fn to_bits(&self, value: &Val) -> u64 {
+    fn bits_of(&self, value: &Val) -> u64 {
         match value {
             Val::I32(value) => u64::from(*value as u32),
             Val::I64(value) => *value as u64,
@@ -160,7 +160,7 @@ impl Instance {
         }
     }
 
-    fn from_bits(&self, bits: u64, content: Content) -> Val {
+    fn value_of(&self, bits: u64, content: Content) -> Val {
         match content {
             Content::I32 => Val::I32(bits as u32 as i32),
             Content::I64 => Val::I64(bits as i64),
@@ -207,12 +207,12 @@ impl engine::Instance for Instance {
 
     fn global(&mut self, at: usize) -> u64 {
         let value = self.globals[at].0.get(&self.store);
-        self.to_bits(&value)
+        self.bits_of(&value)
     }
 
     fn set_global(&mut self, at: usize, bits: u64) {
         let (global, content) = self.globals[at];
-        let value = self.from_bits(bits, content);
+        let value = self.value_of(bits, content);
         // A mutable global takes what has its type.
         let set = global.set(&mut self.store, value);
         debug_assert!(set.is_ok(), "{set:?}");
@@ -222,7 +222,7 @@ impl engine::Instance for Instance {
         let global = self
             .instance
             .get_global(&self.store, &name::global(index))?;
-        Some(self.to_bits(&global.get(&self.store)))
+        Some(self.bits_of(&global.get(&self.store)))
     }
 
     fn table_size(&self, at: usize) -> usize {
