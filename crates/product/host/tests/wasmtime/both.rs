@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bumpless_base::Duration;
 use bumpless_controller::Application;
-use bumpless_host::Limits;
+use bumpless_host::subject::Named;
 use bumpless_host::wasm::{Cause, Engine, Module, Wasm};
+use bumpless_host::{Limits, Subject};
 use bumpless_net_linux::Clock;
 use proptest::prelude::*;
 
@@ -49,6 +50,30 @@ fn a_state_moved_between_the_engines_gives_the_same_outputs_for_ten_thousand_cyc
         assert_eq!((report.cycles, report.moves), (10_000, 200));
         assert!(count > 100, "{count}");
     }
+}
+
+/// As `program test --engine` and `demo --engine` take it.
+#[test]
+fn what_runs_a_module_is_what_its_user_names() {
+    let file = std::env::temp_dir().join(format!("bumpless-engine-{}.wasm", std::process::id()));
+    std::fs::write(&file, level()).expect("a file");
+    let open = |engine: Option<&str>| {
+        let named = Named {
+            engine: engine.map(str::to_owned),
+            ..Named::new(&file)
+        };
+        Subject::open(named, &|| true)
+    };
+    let told = [None, Some("wasmi"), Some("wasmtime")].map(|word| {
+        let mut subject = open(word).expect("a program");
+        let report = examined(&trial(), || subject.make());
+        assert!(report.can_be_redundant(), "{report:#?}");
+        subject.engine()
+    });
+    let refused = open(Some("v8")).err().map(|unfit| unfit.to_string());
+    std::fs::remove_file(&file).expect("it was there");
+    assert_eq!(told, [None, None, Some("wasmtime")]);
+    assert!(refused.is_some_and(|said| said.contains("wasmi or wasmtime")));
 }
 
 /// Each operation on floats, of whatever bits.
