@@ -84,8 +84,13 @@ fn root() -> PathBuf {
 }
 
 fn metadata() -> Value {
+    metadata_with(&[])
+}
+
+fn metadata_with(features: &[&str]) -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
+        .args(features)
         .current_dir(root())
         .output()
         .expect("cargo metadata runs");
@@ -194,7 +199,7 @@ fn can_ship(expression: &str) -> bool {
 
 #[test]
 fn every_dependency_has_a_licence_that_can_be_shipped() {
-    let wrong: Vec<_> = metadata()["packages"]
+    let wrong: Vec<_> = metadata_with(&["--all-features"])["packages"]
         .as_array()
         .expect("packages")
         .iter()
@@ -210,6 +215,30 @@ fn every_dependency_has_a_licence_that_can_be_shipped() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(!can_ship("GPL-3.0-only") && !can_ship("") && !can_ship("MIT AND GPL-2.0"));
+}
+
+#[test]
+fn what_runs_modules_is_built_only_when_it_is_asked_for() {
+    let names = |features: &[&str]| -> BTreeSet<String> {
+        let all = metadata_with(features);
+        let packages = all["packages"].as_array().expect("packages").iter();
+        packages
+            .map(|package| text(package, "name").to_owned())
+            .collect()
+    };
+    let engines = |names: BTreeSet<String>| ["wasmi", "wasmtime"].map(|name| names.contains(name));
+    assert_eq!(engines(names(&[])), [false, false]);
+    let wasm = ["--features", "bumpless-cli/wasm"];
+    assert_eq!(engines(names(&wasm)), [true, false]);
+    assert_eq!(engines(names(&["--all-features"])), [true, true]);
+}
+
+#[test]
+fn the_python_package_has_the_version_of_this_one() {
+    let file = root().join("crates/product/program/python/pyproject.toml");
+    let told = std::fs::read_to_string(file).expect("the package's file");
+    let version = format!("version = {:?}", env!("CARGO_PKG_VERSION"));
+    assert!(told.lines().any(|line| line == version), "not {version}");
 }
 
 #[test]

@@ -13,9 +13,9 @@ use std::net::SocketAddr;
 
 use crate::model::{
     Application, ApplicationKind, Bus, Config, DeviceSecurity, DriverProtocol, FieldDevice,
-    FieldDevices, FieldDriver, FieldIo, Group, Input, InputFrom, ModbusDevice, Network, Node,
-    OnProgramFault, OpcUaLogin, Output, OutputTo, Point, Program, QuadrupleTank, Reference,
-    StateOnChange, Synthetic, Tag, Timing, Transfer, Unsent,
+    FieldDevices, FieldDriver, FieldIo, Group, Input, InputFrom, ModbusDevice, ModuleEngine,
+    Network, Node, OnProgramFault, OpcUaLogin, Output, OutputTo, Point, Program, QuadrupleTank,
+    Reference, StateOnChange, Synthetic, Tag, Timing, Transfer, Unsent,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -361,6 +361,7 @@ impl Canonical {
             sha256: _,
             state_max: _,
             memory_max,
+            engine,
             execute_limit,
             inputs,
             outputs,
@@ -374,6 +375,9 @@ impl Canonical {
         // As long as it says nothing, a node of an earlier release has the same.
         if let Some(most) = memory_max {
             self.line("program.memory_max", format_args!("{most}"));
+        }
+        if *engine != ModuleEngine::default() {
+            self.line("program.engine", format_args!("{}", engine.name()));
         }
         for Input { name, device, from } in inputs {
             self.line("input.name", format_args!("{name:?}"));

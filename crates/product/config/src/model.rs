@@ -13,8 +13,8 @@ pub use bumpless_wire::WireVersion;
 
 pub use crate::programs::{
     Area, Bus, DeviceSecurity, DriverProtocol, FieldDevice, FieldDriver, Input, InputFrom,
-    ModbusDevice, OnProgramFault, OpcUaLogin, OpcUaPolicy, Order, Output, OutputTo, PROGRAM_MAX,
-    Point, Program, ProgramHost, StateOnChange, Tag, ValueType,
+    ModbusDevice, ModuleEngine, OnProgramFault, OpcUaLogin, OpcUaPolicy, Order, Output, OutputTo,
+    PROGRAM_MAX, Point, Program, ProgramHost, StateOnChange, Tag, ValueType,
 };
 
 use crate::security::{Security, StateSecurity};

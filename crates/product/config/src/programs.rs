@@ -19,8 +19,10 @@ pub struct Program {
     pub sha256: [u8; 32],
     /// Most bytes of its own state.
     pub state_max: u32,
-    /// Most bytes of address space of its process, if it has one; `None`: as much as the system gives.
+    /// Most bytes of memory of a module, or of address space of its process; `None`: as much as its host gives.
     pub memory_max: Option<u64>,
+    /// What runs a module.
+    pub engine: ModuleEngine,
     /// How long an execution may take.
     pub execute_limit: Duration,
     /// Its inputs, in the order in which they come to it.
@@ -46,7 +48,7 @@ impl Program {
 /// What runs a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramHost {
-    /// The WebAssembly interpreter in the node's process.
+    /// A WebAssembly engine in the node's process.
     Wasm,
     /// The system, in a process of its own.
     Process {
@@ -66,6 +68,26 @@ impl ProgramHost {
             Self::Wasm => "wasm",
             Self::Process { .. } => "process",
             Self::Plc => "plc",
+        }
+    }
+}
+
+/// What runs a WebAssembly module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModuleEngine {
+    /// The interpreter wasmi.
+    #[default]
+    Wasmi,
+    /// The compiler wasmtime, which not every build has.
+    Wasmtime,
+}
+
+impl ModuleEngine {
+    /// The word in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wasmi => "wasmi",
+            Self::Wasmtime => "wasmtime",
         }
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bumpless_base::Duration;
 use bumpless_config::{
-    ApplicationKind, Area, Bus, Config, FieldDevices, InputFrom, OnProgramFault, Order, Problem,
-    Program, ProgramHost, ValueType, WeaknessCode, sample,
+    ApplicationKind, Area, Bus, Config, FieldDevices, InputFrom, ModuleEngine, OnProgramFault,
+    Order, Problem, Program, ProgramHost, ValueType, WeaknessCode, sample,
 };
 
 const WASM: &[u8] = b"\0asm\x01\0\0\0";
@@ -335,7 +335,7 @@ fn each_mistake_in_a_program_names_its_place_and_remedy() {
 
 #[test]
 fn the_memory_of_a_process_has_a_limit_if_its_file_says_one() {
-    let folder = folder();
+    let (modules, folder) = (folder(), folder());
     std::fs::copy("/proc/self/exe", folder.path().join("boiler.wasm")).unwrap();
     let with = |kind: &str, more: &str| {
         let kind = format!("kind = {kind:?}\n{more}");
@@ -357,13 +357,53 @@ fn the_memory_of_a_process_has_a_limit_if_its_file_says_one() {
     assert_eq!(small.len(), 1, "{small:#?}");
     assert_eq!(small[0].field, "application[2].memory_max");
     assert!(small[0].wrong.contains("no room for a state"), "{small:#?}");
-    // A module has no process of its own.
-    one(
-        "state_max = \"64 KiB\"",
-        "state_max = \"64 KiB\"\nmemory_max = \"1 GiB\"",
-        ".memory_max",
-        "belongs to kind process, plc",
-        "remove it",
+    // Of a module it is the memory, of which not all is in a state.
+    let with = |more: &str| {
+        let more = format!("kind = \"wasm\"\n{more}");
+        let text = PROGRAM.replacen("kind = \"wasm\"", &more, 1);
+        parse(modules.path(), &text)
+    };
+    let most = |more: &str| program(&with(more).unwrap()).memory_max;
+    assert_eq!(most("memory_max = \"64 KiB\""), Some(64 << 10));
+    for (given, says) in [
+        ("60 KiB", "61440 bytes are not"),
+        ("5 GiB", "5368709120 bytes are not"),
+    ] {
+        let wrong = with(&format!("memory_max = \"{given}\"")).unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:#?}");
+        assert_eq!(wrong[0].field, "application[2].memory_max");
+        assert!(wrong[0].wrong.contains(says), "{wrong:#?}");
+        assert!(wrong[0].right.contains("64 KiB to 4 GiB"), "{wrong:#?}");
+    }
+}
+
+/// G-46: two nodes with different engines do not take each other for partners.
+#[test]
+fn what_runs_a_module_is_configured_for_both_nodes() {
+    let folder = folder();
+    let with = |more: &str| {
+        let more = format!("state_max = \"64 KiB\"\n{more}");
+        parse(
+            folder.path(),
+            &PROGRAM.replacen("state_max = \"64 KiB\"", &more, 1),
+        )
+    };
+    let engine = |more: &str| program(&with(more).unwrap()).engine;
+    assert_eq!(engine(""), ModuleEngine::Wasmi);
+    assert_eq!(engine("engine = \"wasmi\""), ModuleEngine::Wasmi);
+    assert_eq!(engine("engine = \"wasmtime\""), ModuleEngine::Wasmtime);
+    let print = |more: &str| with(more).unwrap().fingerprint();
+    assert_eq!(print(""), print("engine = \"wasmi\""));
+    assert_ne!(print(""), print("engine = \"wasmtime\""));
+    std::fs::copy("/proc/self/exe", folder.path().join("boiler.wasm")).unwrap();
+    let process = "kind = \"process\"\nengine = \"wasmtime\"";
+    let text = PROGRAM.replacen("kind = \"wasm\"", process, 1);
+    let wrong = parse(folder.path(), &text).unwrap_err();
+    assert_eq!(wrong.len(), 1, "{wrong:#?}");
+    assert_eq!(wrong[0].field, "application[2].engine");
+    assert!(
+        wrong[0].wrong.contains("belongs to kind wasm"),
+        "{wrong:#?}"
     );
 }
 

@@ -1,18 +1,17 @@
 //! What a cycle of a WebAssembly program costs beyond the program, beside a built-in application.
 //!
-//!     cargo run --release -p bumpless-host --features wasm --example cost -- MODULE.wasm INPUTS OUTPUTS
+//!     cargo run --release -p bumpless-host --features wasmtime --example cost -- MODULE.wasm [INPUTS OUTPUTS]
 //!
-//! Medians of 100,000 cycles, in turn: the built-in controller, a module that does nothing, the module
-//! given, each with its state saved as an executor does.
+//! Medians of 100,000 cycles, in turn: the built-in controller; by each engine that is built in a module that does nothing and the one
+//! given; each with its state saved as an executor does. Without numbers, a module that computes is written to the file first.
 
 use std::error::Error;
-use std::path::Path;
 use std::sync::Arc;
 
 use bumpless_base::Duration;
 use bumpless_controller::{Application, CycleContext, QuadrupleTank, QuadrupleTankParameters};
 use bumpless_host::kit::Percentiles;
-use bumpless_host::wasm::{Module, Wasm};
+use bumpless_host::wasm::{Engine, Module, Wasm};
 use bumpless_host::{Limits, Shape};
 use bumpless_net_linux::Clock;
 
@@ -65,29 +64,47 @@ impl Measured {
     }
 }
 
+/// The module that computes.
+const MATRIX: &str = include_str!("matrix.wat");
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, inputs, outputs] = &arguments[..] else {
-        return Err("give MODULE.wasm INPUTS OUTPUTS".into());
+    let (name, given, inputs, outputs) = match &arguments[..] {
+        [file, inputs, outputs] => {
+            let bytes = std::fs::read(file)?;
+            (&file[..], bytes, inputs.parse()?, outputs.parse()?)
+        }
+        [file] => {
+            let bytes = wat::parse_str(MATRIX)?;
+            std::fs::write(file, &bytes)?;
+            (&file[..], bytes, 2, 1)
+        }
+        _ => return Err("give MODULE.wasm INPUTS OUTPUTS, or a file to write one to".into()),
     };
+    // So long that nobody is stopped because the computer had other things to do.
+    let limits = Limits::within(Duration::from_secs(10));
     let shape = |inputs, outputs| Shape {
         inputs,
         outputs,
         state_max: 32 << 20,
     };
-    let limits = Limits::within(Duration::from_millis(10));
-    let empty = Arc::new(Module::read("empty", EMPTY)?);
-    let given = Arc::new(Module::open(Path::new(file))?);
-    let given = Wasm::new(given, shape(inputs.parse()?, outputs.parse()?), limits)?;
     let built_in = QuadrupleTank::new(QuadrupleTankParameters::default());
-    let mut all = [
-        Measured::new("built-in (quadruple tank)", Box::new(built_in)),
-        Measured::new(
-            "empty module",
-            Box::new(Wasm::new(empty, shape(0, 0), limits)?),
-        ),
-        Measured::new(file, Box::new(given)),
-    ];
+    let mut all = vec![Measured::new(
+        "built-in (quadruple tank)",
+        Box::new(built_in),
+    )];
+    for engine in Engine::ALL.into_iter().filter(|it| it.is_built_in()) {
+        for (name, bytes, inputs, outputs) in
+            [("empty", EMPTY, 0, 0), (name, &given[..], inputs, outputs)]
+        {
+            let module = Arc::new(Module::read(name, bytes, engine)?);
+            let program = Wasm::new(module, shape(inputs, outputs), limits)?;
+            all.push(Measured::new(
+                &format!("{engine}: {name}"),
+                Box::new(program),
+            ));
+        }
+    }
     for cycle in 1..=CYCLES {
         for measured in &mut all {
             measured.cycle(cycle)?;

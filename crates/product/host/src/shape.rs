@@ -44,9 +44,6 @@ impl Limits {
     /// Bytes of memory that a program may have unless said otherwise.
     pub const MEMORY: usize = 16 << 20;
 
-    /// More steps than any computer interprets in a nanosecond.
-    const STEPS_PER_NANOSECOND: u64 = 4;
-
     /// Limits of a program that may execute for `execute`.
     pub const fn within(execute: Duration) -> Self {
         Self {
@@ -54,12 +51,5 @@ impl Limits {
             fuel: None,
             memory: Self::MEMORY,
         }
-    }
-
-    /// Steps that a cycle may take.
-    pub fn steps(&self) -> u64 {
-        let most = self.execute.as_nanos();
-        self.fuel
-            .unwrap_or(most.saturating_mul(Self::STEPS_PER_NANOSECOND))
     }
 }

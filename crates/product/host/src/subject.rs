@@ -43,6 +43,8 @@ pub struct Named {
     pub limit: Option<Duration>,
     /// Most bytes of its state.
     pub state_max: usize,
+    /// What runs it, as the configuration names it, if its user says so. Modules only.
+    pub engine: Option<String>,
 }
 
 impl Named {
@@ -57,6 +59,7 @@ impl Named {
             period: None,
             limit: None,
             state_max: Self::STATE_MAX,
+            engine: None,
         }
     }
 
@@ -167,6 +170,15 @@ impl Subject {
     /// How many values go in and out, and how large its state may be.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// What runs it, as the configuration names it, if that is not what runs modules unless said otherwise.
+    pub fn engine(&self) -> Option<&'static str> {
+        match &self.maker {
+            #[cfg(feature = "wasm")]
+            Maker::Wasm(module) => module.engine(),
+            Maker::Process(_) => None,
+        }
     }
 
     /// With which it runs.

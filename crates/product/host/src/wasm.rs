@@ -1,18 +1,21 @@
 //! WebAssembly modules as programs (`spec/program.md`, G-20 to G-29).
 //!
-//! A [`Module`] is a file that keeps to the interface; a [`Wasm`] is one of its instances, an application. The interpreter
-//! is deterministic, NaNs included, and counts steps.
+//! A [`Module`] is a file that keeps to the interface; a [`Wasm`] is one of its instances, an application. What runs it, its
+//! [`Engine`], is deterministic, NaNs included, and counts steps.
 
 mod blocks;
+mod compiled;
+#[cfg(feature = "wasmtime")]
+mod compiler;
 mod conversion;
 mod counts;
+mod engine;
 mod fault;
-mod instance;
 mod interface;
+mod interpreter;
 mod layout;
 mod module;
 mod rewrite;
-mod run;
 mod scan;
 
 use std::fmt;
@@ -23,13 +26,13 @@ use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Ti
 
 use crate::{Limits, Shape, ThreadTime};
 use blocks::Blocks;
-use instance::Instance;
-use layout::Saved;
+use engine::{Budget, Instance};
+use layout::{Saved, Values};
 use rewrite::name;
-use run::{Budget, run};
 
 pub use conversion::ByModule;
 pub use counts::Counts;
+pub use engine::Engine;
 pub use fault::{Cause, Feature, LoadFault, Misuse, Problem, TrapKind};
 pub use module::Module;
 
@@ -74,9 +77,10 @@ pub struct Wasm {
     shape: Shape,
     limits: Limits,
     time: Option<Arc<dyn TimeSource>>,
-    instance: Instance,
+    instance: Box<dyn Instance>,
     /// Of each memory.
     blocks: Box<[Blocks]>,
+    values: Values,
     /// Bytes of the present state.
     size: usize,
     size_max: usize,
@@ -88,12 +92,17 @@ pub struct Wasm {
 }
 
 impl Wasm {
-    /// The program in the file at `path`, in its initial state.
+    /// The program in the file at `path`, in its initial state, run by `engine`.
     ///
     /// # Errors
     /// Everything that is wrong with the file, or with it under these limits.
-    pub fn load(path: &Path, shape: Shape, limits: Limits) -> Result<Self, LoadFault> {
-        Self::new(Arc::new(Module::open(path)?), shape, limits)
+    pub fn load(
+        path: &Path,
+        engine: Engine,
+        shape: Shape,
+        limits: Limits,
+    ) -> Result<Self, LoadFault> {
+        Self::new(Arc::new(Module::open(path, engine)?), shape, limits)
     }
 
     /// An instance of `module` in its initial state.
@@ -109,19 +118,16 @@ impl Wasm {
                 problems,
             });
         }
-        let instance = Instance::new(&module, shape, &limits);
-        let mut instance =
-            instance.map_err(|error| fault(Problem::set_up(&error, limits.memory)))?;
-        begin(&mut instance, &limits).map_err(fault)?;
-        let memories = instance.memories.iter().zip(module.memories());
-        let blocks = memories.map(|(memory, (_, most))| {
-            Blocks::new(
-                memory.data(&instance.store),
-                layout::pages_max(most, &limits),
-            )
+        let instance = module.compiled().instance(module.parts(), shape, &limits);
+        let mut instance = instance.map_err(fault)?;
+        begin(instance.as_mut(), &limits).map_err(fault)?;
+        let memories = module.memories().enumerate();
+        let blocks = memories.map(|(at, (_, most))| {
+            Blocks::new(instance.memory(at), layout::pages_max(most, &limits))
         });
         let blocks: Box<[_]> = blocks.collect();
-        let size = layout::size(&instance, &blocks);
+        let values = Values::of(&module, instance.as_mut());
+        let size = values.size(&blocks);
         if size > shape.state_max {
             return Err(fault(Problem::StateTooLarge {
                 bytes: size,
@@ -129,7 +135,7 @@ impl Wasm {
             }));
         }
         let mut initial = vec![0; size].into_boxed_slice();
-        layout::write(&module, &instance, &blocks, &mut initial);
+        layout::write(&module, (instance.as_ref(), &values), &blocks, &mut initial);
         let size_max = layout::size_max(&module, &limits).min(shape.state_max);
         Ok(Self {
             shape,
@@ -137,6 +143,7 @@ impl Wasm {
             time: Some(Arc::new(ThreadTime)),
             instance,
             blocks,
+            values,
             size,
             size_max,
             initial,
@@ -165,7 +172,7 @@ impl Wasm {
 
     /// What the program logged last, if anything.
     pub fn message(&self) -> Option<String> {
-        self.instance.store.data().message()
+        self.instance.io().message()
     }
 
     /// Runs one cycle; see [`Application::execute`].
@@ -199,29 +206,25 @@ impl Wasm {
         if self.torn {
             return Err(Cause::Torn);
         }
-        let store = &mut self.instance.store;
-        let io = store.data_mut();
+        let io = self.instance.io_mut();
         io.inputs.copy_from_slice(inputs);
         io.outputs.copy_from_slice(outputs);
         io.cycle = context.cycle;
         io.period = context.period;
-        let budget = Budget {
-            steps: self.limits.steps(),
-            memory: self.limits.memory,
-            time: self.time.as_deref().map(|time| (self.limits.execute, time)),
-        };
-        ((), self.steps) = run(store, self.instance.cycle, &budget)?;
+        let budget = Budget::of_a_cycle(self.module.engine(), &self.limits, self.time.as_ref());
+        self.steps = self.instance.cycle(&budget)?;
         self.look()?;
-        outputs.copy_from_slice(&self.instance.store.data().outputs);
+        outputs.copy_from_slice(&self.instance.io().outputs);
         Ok(())
     }
 
-    /// Looks at what has changed in its memories.
+    /// Looks at what has changed in its state.
     fn look(&mut self) -> Result<(), Cause> {
-        for (memory, blocks) in self.instance.memories.iter().zip(&mut self.blocks) {
-            blocks.scan(memory.data(&self.instance.store));
+        for (at, blocks) in self.blocks.iter_mut().enumerate() {
+            blocks.scan(self.instance.memory(at));
         }
-        self.size = layout::size(&self.instance, &self.blocks);
+        self.values.look(self.instance.as_mut());
+        self.size = self.values.size(&self.blocks);
         if self.size > self.size_max {
             return Err(Cause::State {
                 bytes: self.size,
@@ -240,19 +243,23 @@ impl Wasm {
             });
         }
         let no_room = LoadError::Value { field: "pages" };
-        if !saved.fits(&self.instance) {
-            let new = Instance::new(&self.module, self.shape, &self.limits);
+        if !saved.fits(self.instance.as_ref()) {
+            let (module, shape) = (&self.module, self.shape);
+            let new = module
+                .compiled()
+                .instance(module.parts(), shape, &self.limits);
             let mut instance = new.map_err(|_| no_room)?;
-            if !saved.fits(&instance) {
+            if !saved.fits(instance.as_ref()) {
                 return Err(LoadError::Value { field: "table" });
             }
-            saved.grow(&mut instance)?;
+            saved.grow(instance.as_mut())?;
             self.instance = instance;
         } else {
-            saved.grow(&mut self.instance)?;
+            saved.grow(self.instance.as_mut())?;
         }
-        saved.apply(&mut self.instance, &mut self.blocks);
-        self.size = layout::size(&self.instance, &self.blocks);
+        saved.apply(self.instance.as_mut(), &mut self.blocks);
+        self.values.look(self.instance.as_mut());
+        self.size = self.values.size(&self.blocks);
         self.torn = false;
         Ok(())
     }
@@ -289,7 +296,8 @@ impl Application for Wasm {
     }
 
     fn save(&self, into: &mut [u8]) -> usize {
-        layout::write(&self.module, &self.instance, &self.blocks, into)
+        let live = (self.instance.as_ref(), &self.values);
+        layout::write(&self.module, live, &self.blocks, into)
     }
 
     fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
@@ -305,18 +313,17 @@ impl Application for Wasm {
 }
 
 /// Runs what runs once before the first cycle.
-fn begin(instance: &mut Instance, limits: &Limits) -> Result<(), Problem> {
+fn begin(instance: &mut dyn Instance, limits: &Limits) -> Result<(), Problem> {
     let budget = Budget::before_the_first_cycle(limits);
     for (name, told) in [
         (name::START, "its start function"),
         (name::INITIALIZE, "_initialize"),
     ] {
-        if let Some(function) = instance.procedure(name) {
-            run(&mut instance.store, function, &budget).map_err(|cause| Problem::Beginning {
-                function: told,
-                cause,
-            })?;
-        }
+        let ran = instance.procedure(name, &budget).transpose();
+        ran.map_err(|cause| Problem::Beginning {
+            function: told,
+            cause,
+        })?;
     }
     Ok(())
 }

@@ -4,9 +4,14 @@ mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::Arc;
 
 use bumpless_controller::Application;
-use support::modules::{context, program};
+use bumpless_host::wasm::{Engine, Module, Wasm};
+use support::modules::{assembled, context, limits, shape};
+
+/// What the others run their modules with.
+pub const ENGINE: Engine = Engine::Wasmi;
 
 struct Counting;
 
@@ -34,6 +39,14 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_cycle_takes_no_memory() {
+    for engine in Engine::ALL {
+        if engine.is_built_in() {
+            a_cycle_takes_none_with(engine);
+        }
+    }
+}
+
+fn a_cycle_takes_none_with(engine: Engine) {
     let content = r#"
       (memory 2) (global $g (mut f64) (f64.const 0)) (global $r (mut funcref) (ref.null func))
       (table $t 4 funcref) (elem declare func $f) (func $f)
@@ -47,8 +60,9 @@ fn a_cycle_takes_no_memory() {
         (call $log (i32.const 0) (i32.const 16))
         (call $output (i32.const 0) (global.get $g)))
     "#;
-    let mut program =
-        program(content, 2, 1).timed_by(Some(std::sync::Arc::new(|| bumpless_base::Instant::ZERO)));
+    let module = Module::read("test.wasm", &assembled(content), engine).unwrap();
+    let program = Wasm::new(Arc::new(module), shape(2, 1), limits()).unwrap();
+    let mut program = program.timed_by(Some(Arc::new(|| bumpless_base::Instant::ZERO)));
     let mut state = vec![0; program.state_size_max()];
     let mut outputs = [0.0];
     let mut cycle = |cycle| {
@@ -62,5 +76,5 @@ fn a_cycle_takes_no_memory() {
     for number in 2..=30 {
         assert!(cycle(number) > 256);
     }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(ALLOCATIONS.get() - before, 0, "{engine}");
 }

@@ -2,6 +2,10 @@
 
 mod support;
 
+/// What runs modules.
+#[cfg(feature = "wasm")]
+pub const ENGINE: bumpless_host::wasm::Engine = bumpless_host::wasm::Engine::Wasmi;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

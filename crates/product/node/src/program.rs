@@ -278,8 +278,15 @@ pub(super) fn loaded(program: &config::Program) -> io::Result<bumpless_host::was
         outputs: program.outputs.len(),
         state_max: program.state_max as usize,
     };
-    let limits = bumpless_host::Limits::within(program.execute_limit);
-    let loaded = bumpless_host::wasm::Wasm::load(&file, shape, limits);
+    let mut limits = bumpless_host::Limits::within(program.execute_limit);
+    if let Some(most) = program.memory_max {
+        limits.memory = usize::try_from(most).unwrap_or(usize::MAX);
+    }
+    let engine = match program.engine {
+        config::ModuleEngine::Wasmi => bumpless_host::wasm::Engine::Wasmi,
+        config::ModuleEngine::Wasmtime => bumpless_host::wasm::Engine::Wasmtime,
+    };
+    let loaded = bumpless_host::wasm::Wasm::load(&file, engine, shape, limits);
     loaded.map_err(io::Error::other)
 }
 

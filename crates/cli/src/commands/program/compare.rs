@@ -150,7 +150,8 @@ impl Compare {
 
     #[cfg(feature = "wasm")]
     fn modules(&self) -> Result<How, Failure> {
-        let module = bumpless_host::wasm::Module::open(&self.new).map_err(Failure::refused)?;
+        let module = bumpless_host::wasm::Module::open(&self.new, Default::default())
+            .map_err(Failure::refused)?;
         Ok(match module.exports("bumpless_convert") {
             true => How::ByFunction,
             false => How::Not("it does not export bumpless_convert (spec/program.md, G-31)"),

@@ -24,7 +24,7 @@ pub struct Show {
 impl Show {
     /// Runs the command.
     pub fn execute(&self) -> Outcome {
-        let module = Module::open(&self.file).map_err(Failure::refused)?;
+        let module = Module::open(&self.file, Default::default()).map_err(Failure::refused)?;
         let limits = Limits::within(Duration::from_secs(1));
         let counts = Counts::told_by(&module, &limits).map_err(Failure::refused)?;
         if self.json {

@@ -39,6 +39,9 @@ pub struct How {
     /// Number of its output values; may be left out if the program tells it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
     outputs: Option<u16>,
+    /// What runs a WebAssembly module, as `engine` in the configuration [default: wasmi]
+    #[arg(long, value_name = "NAME", value_parser = ["wasmi", "wasmtime"])]
+    engine: Option<String>,
     /// The program's period [default: what the program needs, else 10]
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     period: Option<f64>,
@@ -56,7 +59,8 @@ impl How {
     pub fn is_silent(&self) -> bool {
         let counts = (self.inputs, self.outputs);
         let started = (self.command.as_ref(), &self.arguments[..]);
-        started == (None, &[]) && counts == (None, None) && self.period.is_none()
+        let others = self.period.is_none() && self.engine.is_none();
+        started == (None, &[]) && counts == (None, None) && others
     }
 
     /// The program in `file`, started like that.
@@ -68,6 +72,7 @@ impl How {
             inputs: self.inputs.map(usize::from),
             outputs: self.outputs.map(usize::from),
             period: self.period.map(span),
+            engine: self.engine.clone(),
             ..Named::new(file)
         }
     }

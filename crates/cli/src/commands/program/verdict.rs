@@ -73,6 +73,9 @@ impl Verdict<'_> {
         if let Some(limit) = self.limit() {
             fields["execute_limit_ms"] = limit.into();
         }
+        if let Some(engine) = self.subject.engine() {
+            fields["engine"] = engine.into();
+        }
         if let Some(started) = self.subject.started()
             && self.subject.host() == HostKind::Process
         {

@@ -2,7 +2,7 @@ use bumpless_base::Duration;
 
 use super::*;
 use crate::model::ProgramHost;
-use crate::programs::{OnProgramFault, StateOnChange};
+use crate::programs::{ModuleEngine, OnProgramFault, StateOnChange};
 
 const OLD: &str = include_str!("../../../../../examples/table20.toml");
 
@@ -117,6 +117,7 @@ fn programs(host: ProgramHost, change: impl Fn(&mut Program)) -> [Config; 2] {
         sha256: [1; 32],
         state_max: 64,
         memory_max: None,
+        engine: ModuleEngine::Wasmi,
         execute_limit: Duration::from_millis(1),
         inputs: Vec::new(),
         outputs: Vec::new(),

@@ -21,7 +21,7 @@ use KindWord::{Plc, Process, Synthetic as Stand, Wasm};
 const PROGRAMS: &[KindWord] = &[Wasm, Process, Plc];
 
 /// Fields that only some kinds have, and which these are.
-const BELONGS: [(&str, &[KindWord]); 18] = [
+const BELONGS: [(&str, &[KindWord]); 19] = [
     ("gain", &[KindWord::QuadrupleTank]),
     ("integral_s", &[KindWord::QuadrupleTank]),
     ("derivative_s", &[KindWord::QuadrupleTank]),
@@ -34,7 +34,8 @@ const BELONGS: [(&str, &[KindWord]); 18] = [
     ("command", &[Process]),
     ("arguments", &[Process]),
     ("state_max", PROGRAMS),
-    ("memory_max", &[Process, Plc]),
+    ("memory_max", PROGRAMS),
+    ("engine", &[Wasm]),
     ("execute_limit_ms", PROGRAMS),
     ("on_program_fault", PROGRAMS),
     ("state", PROGRAMS),

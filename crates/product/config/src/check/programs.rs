@@ -17,6 +17,9 @@ use crate::model::{
 use crate::reader::{Place, Reader};
 use crate::schema::{self, DeviceKindWord, FaultWord, InputAreaWord, KindWord, OutputAreaWord};
 
+/// Bytes of the least memory that a module can have, and of the largest one.
+const PAGE: u64 = 64 << 10;
+const MODULE_MEMORY_MAX: u64 = 4 << 30;
 /// Most inputs, and most outputs, of one program.
 const VALUES_MAX: usize = 4096;
 /// Most outputs in the block that carries the epoch (F-3).
@@ -52,6 +55,7 @@ pub(crate) fn check(
         sha256,
         state_max: u32::try_from(*state_max?).ok()?,
         memory_max: memory_max?,
+        engine: fields.engine?.unwrap_or_default(),
         execute_limit: execute_limit?,
         inputs: inputs?,
         outputs: outputs?,
@@ -99,11 +103,28 @@ fn memory_max(reader: &mut Reader, fields: &schema::Application) -> Option<Optio
     let Some(most) = fields.memory_max? else {
         return Some(None);
     };
+    if fields.kind? == KindWord::Wasm {
+        return module_memory(reader, fields, most);
+    }
     if let Some(Some(state)) = fields.state_max
         && most <= state
     {
         let wrong = format!("{most} bytes leave no room for a state of {state}");
         let right = "give what the whole process may take, its state included, or leave it out";
+        reader.wrong(&fields.place, "memory_max", wrong, right);
+    }
+    Some(Some(most))
+}
+
+/// A state has only what differs from the beginning, and may be given more room than the memory has.
+fn module_memory(
+    reader: &mut Reader,
+    fields: &schema::Application,
+    most: u64,
+) -> Option<Option<u64>> {
+    if !(PAGE..=MODULE_MEMORY_MAX).contains(&most) {
+        let wrong = format!("{most} bytes are not what a module can have");
+        let right = "give 64 KiB to 4 GiB, the whole memory, not its state alone, or leave it out";
         reader.wrong(&fields.place, "memory_max", wrong, right);
     }
     Some(Some(most))

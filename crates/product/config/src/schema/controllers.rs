@@ -6,7 +6,8 @@ use super::addresses::{DeviceAddress, DeviceAt, ServerName};
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
 use crate::model::{
-    AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure, StateOnChange, Unsent,
+    AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, ModuleEngine, OnFailure, StateOnChange,
+    Unsent,
 };
 use crate::shape::{Choice, Flag, Mention, Name, Names, Text, Texts};
 
@@ -81,6 +82,10 @@ const KIND_WORDS: Choice<KindWord> = Choice(&[
 ]);
 const FAULT_WORDS: Choice<FaultWord> =
     Choice(&[("hold", FaultWord::Hold), ("safe", FaultWord::Safe)]);
+const ENGINE_WORDS: Choice<ModuleEngine> = Choice(&[
+    ("wasmi", ModuleEngine::Wasmi),
+    ("wasmtime", ModuleEngine::Wasmtime),
+]);
 const STATE_WORDS: Choice<StateOnChange> = Choice(&[
     ("kept", StateOnChange::Kept),
     ("partly", StateOnChange::Partly),
@@ -224,12 +229,20 @@ section! {
         /// state has.
         /// Hazard: too few, and the program is refused or fails.
         state_max: u64 = "state_max", "bytes", Bytes { max: (u32::MAX / 2) as u64 }, computed("must be given for wasm, process and plc");
-        /// process, plc: most bytes of address space that its process may have: its code, what it takes, and the memory that it
+        /// wasm: most bytes of all its memories together; what it wants beyond that is a failed cycle. process, plc: most bytes
+        /// of address space that its process may have: its code, what it takes, and the memory that it
         /// shares with the node. What it wants beyond that it does not get, which ends most programs: a failed cycle.
-        /// Cost: none.
-        /// Hazard: too few, and the program does not start or fails; left out, a program that takes ever more drives others,
+        /// Cost: of a module, as many bytes on the node, and their image.
+        /// Hazard: too few, and the program does not start or fails; left out, a process that takes ever more drives others,
         /// in the end perhaps the other programs of users, out of the computer's memory before the kernel ends one.
-        memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 46 }, computed("none: as much as the system gives");
+        memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 46 },
+            computed("16 MiB for wasm; else none: as much as the system gives");
+        /// wasm: what runs the module: `wasmi` interprets it; `wasmtime` compiles it, which makes a program that computes much
+        /// several times as fast, and is there only in a build with `--features wasmtime`. Both give the same outputs and
+        /// states, and may take each other's place by `bumpless apply`; the two nodes of a pair have the same one.
+        /// Cost: with `wasmtime`, compiling when the node starts, and its code in memory.
+        /// Hazard: calls may be deeper with one than with the other.
+        engine: ModuleEngine = "engine", "none", ENGINE_WORDS, computed("`wasmi`");
         /// wasm, process, plc: how long an execution may take; then it is stopped and counts as failed. At most the
         /// period.
         /// Cost: none.

@@ -83,6 +83,9 @@ pub(super) fn open(
     suspects: Vec<&'static str>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<Subject, Unfit> {
+    if named.engine.is_some() {
+        return Err(named.unfit(UnfitCause::NoEngine));
+    }
     let said = !named.command.is_empty() || !named.arguments.is_empty();
     if said && host == HostKind::Plc {
         return Err(named.unfit(UnfitCause::NoCommand));

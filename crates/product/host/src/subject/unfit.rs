@@ -37,6 +37,8 @@ pub enum UnfitCause {
     WithoutWasm,
     /// It is not started by anything else.
     NoCommand,
+    /// No such engine runs it.
+    NoEngine,
     /// A module is refused, in its host's words.
     Module(String),
     /// A process does not begin.
@@ -70,6 +72,7 @@ impl Unfit {
                 | UnfitCause::Count { .. }
                 | UnfitCause::Period { .. }
                 | UnfitCause::NoCommand
+                | UnfitCause::NoEngine
         )
     }
 }
@@ -126,6 +129,9 @@ impl fmt::Display for UnfitCause {
             ),
             Self::NoCommand => f.write_str(
                 "--command and --argument are for processes; this program is started by its host alone",
+            ),
+            Self::NoEngine => f.write_str(
+                "--engine is for WebAssembly modules, which wasmi or wasmtime runs; leave it out",
             ),
             Self::Module(said) => f.write_str(said),
             Self::Start(fault) => fault.fmt(f),

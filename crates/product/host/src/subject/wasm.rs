@@ -6,7 +6,7 @@ use bumpless_controller::Application;
 use bumpless_sidecar::Hash;
 
 use super::{HostKind, Maker, Named, Subject, Unfit, UnfitCause};
-use crate::wasm::{self, Counts, Wasm};
+use crate::wasm::{self, Counts, Engine, Wasm};
 use crate::{Limits, Shape};
 
 /// A module and within which limits it runs.
@@ -16,6 +16,11 @@ pub(super) struct Module {
 }
 
 impl Module {
+    pub fn engine(&self) -> Option<&'static str> {
+        let engine = self.module.engine();
+        (engine != Engine::default()).then(|| engine.name())
+    }
+
     pub fn make(&self, shape: Shape) -> Result<Box<dyn Application>, String> {
         let program = Wasm::new(Arc::clone(&self.module), shape, self.limits);
         Ok(Box::new(program.map_err(|fault| fault.to_string())?))
@@ -28,9 +33,20 @@ pub(super) fn open(named: Named, sha256: Hash) -> Result<Subject, Unfit> {
         return Err(named.unfit(UnfitCause::NoCommand));
     }
     let refused = |said: String| named.unfit(UnfitCause::Module(said));
+    let engine = match named.engine.as_deref() {
+        Some(word) => {
+            let all = Engine::ALL.into_iter();
+            let mut found = all.filter(|engine| engine.name() == word);
+            found
+                .next()
+                .ok_or_else(|| named.unfit(UnfitCause::NoEngine))?
+        }
+        None => Engine::default(),
+    };
     let period = named.period.unwrap_or(Named::PERIOD);
     let limits = Limits::within(named.limit.unwrap_or(period));
-    let module = wasm::Module::open(&named.file).map_err(|fault| refused(fault.to_string()))?;
+    let module =
+        wasm::Module::open(&named.file, engine).map_err(|fault| refused(fault.to_string()))?;
     let counts = Counts::told_by(&module, &limits).map_err(|fault| refused(fault.to_string()))?;
     let told = |count: Option<i32>| count.and_then(|count| usize::try_from(count).ok());
     let missing = |what| named.unfit(UnfitCause::NotTold(what));

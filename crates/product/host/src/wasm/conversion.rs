@@ -4,10 +4,10 @@ use bumpless_base::Duration;
 use bumpless_controller::successor::{Before, Conversion};
 use bumpless_controller::{Application, LoadError};
 
+use super::engine::Budget;
 use super::interface::Shown;
-use super::layout::to_bits;
 use super::rewrite::name;
-use super::run::{Budget, run};
+
 use super::{Cause, WASM_OWNER_AT, Wasm};
 
 /// By `bumpless_convert` of the next version, which the version before shows its state.
@@ -69,48 +69,41 @@ impl Wasm {
     }
 
     /// What it shows of its state to the next version.
-    fn shown(&self) -> Shown {
-        let instance = &self.instance;
+    fn shown(&mut self) -> Shown {
+        let instance = &mut self.instance;
         let exported = self.module.parts().exports.iter();
         let globals = exported.filter_map(|export| {
-            let value = instance.global(export.global?)?.get(&instance.store);
-            Some((export.name.clone(), to_bits(&value, &instance.functions)))
+            let bits = instance.shown_global(export.global?)?;
+            Some((export.name.clone(), bits))
         });
-        let memory = instance.memories.first();
-        Shown {
-            globals: globals.collect(),
-            memory: memory.map_or_else(Vec::new, |memory| memory.data(&instance.store).to_vec()),
-        }
+        let globals = globals.collect();
+        let memory = match self.blocks.is_empty() {
+            true => Vec::new(),
+            false => self.instance.memory(0).to_vec(),
+        };
+        Shown { globals, memory }
     }
 
     /// Goes on from its initial state with what it makes of `old`, within the limits of a cycle. A state that it fails at is torn.
     fn convert(&mut self, old: Shown) -> Result<(), Cause> {
         self.reset();
         let converted = self.convert_within_limits(old);
-        self.instance.store.data_mut().old = None;
+        self.instance.io_mut().old = None;
         self.torn |= converted.is_err();
         converted
     }
 
     fn convert_within_limits(&mut self, old: Shown) -> Result<(), Cause> {
-        let Some(function) = self.instance.number(name::CONVERT) else {
-            return Err(Cause::NotConverted(-1));
-        };
-        let store = &mut self.instance.store;
-        let io = store.data_mut();
+        let io = self.instance.io_mut();
         io.inputs.fill(0.0);
         io.outputs.fill(0.0);
         (io.cycle, io.period) = (0, Duration::ZERO);
         io.old = Some(old);
-        let budget = Budget {
-            steps: self.limits.steps(),
-            memory: self.limits.memory,
-            time: self.time.as_deref().map(|time| (self.limits.execute, time)),
-        };
-        let (said, _) = run(store, function, &budget)?;
-        if said != 0 {
-            return Err(Cause::NotConverted(said));
+        let budget = Budget::of_a_cycle(self.module.engine(), &self.limits, self.time.as_ref());
+        let said = self.instance.number(name::CONVERT, &budget);
+        match said.transpose()? {
+            Some(0) => self.look(),
+            said => Err(Cause::NotConverted(said.unwrap_or(-1))),
         }
-        self.look()
     }
 }

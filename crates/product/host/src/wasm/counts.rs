@@ -1,10 +1,9 @@
 //! How many inputs and outputs a module is for, if it tells (G-21).
 
+use super::engine::Budget;
 use super::fault::{LoadFault, Problem};
-use super::instance::Instance;
 use super::module::Module;
 use super::rewrite::name;
-use super::run::{Budget, run};
 use crate::{Limits, Shape};
 
 /// How many inputs and outputs a module is for, as far as it tells.
@@ -61,13 +60,9 @@ fn count(
         state_max: usize::MAX,
     };
     let fault = |problem| LoadFault::one(module.file(), problem);
-    let instance = Instance::new(module, nothing, limits);
-    let mut instance = instance.map_err(|error| fault(Problem::set_up(&error, limits.memory)))?;
-    let Some(tells) = instance.number(exported) else {
-        return Ok(None);
-    };
+    let instance = module.compiled().instance(module.parts(), nothing, limits);
+    let mut instance = instance.map_err(fault)?;
     let budget = Budget::before_the_first_cycle(limits);
-    let told = run(&mut instance.store, tells, &budget);
-    let (count, _) = told.map_err(|cause| fault(Problem::Beginning { function, cause }))?;
-    Ok(Some(count))
+    let told = instance.number(exported, &budget).transpose();
+    told.map_err(|cause| fault(Problem::Beginning { function, cause }))
 }

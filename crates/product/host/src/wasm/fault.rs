@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use bumpless_controller::{ProgramFaultKind, Unanswered};
-use wasmi::TrapCode;
-
 use crate::Kind;
+use bumpless_controller::{ProgramFaultKind, Unanswered};
 
 /// Why a file is not run as a program: everything that is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +49,8 @@ pub enum Problem {
     },
     /// It is something else.
     Kind(Kind),
+    /// What is to run it is not in this build.
+    EngineAbsent(&'static str),
     /// It is no valid module.
     Invalid {
         /// Where, in bytes from the front; the end of the file if it is cut.
@@ -130,8 +130,8 @@ pub enum Problem {
 }
 
 impl Problem {
-    pub(super) fn set_up(error: &wasmi::Error, memory: usize) -> Self {
-        Self::SetUp(format!("{error}, with {memory} bytes of memory allowed"))
+    pub(super) fn set_up(error: &dyn fmt::Display, memory: usize) -> Self {
+        Self::SetUp(format!("{error:#}, with {memory} bytes of memory allowed"))
     }
 }
 
@@ -153,6 +153,11 @@ impl fmt::Display for Problem {
                 "has {bytes} bytes, and a module may have {allowed}; build it without debug information (strip it)"
             ),
             Self::Kind(kind) => write_kind(f, *kind),
+            Self::EngineAbsent(engine) => write!(
+                f,
+                "is to be run by {engine}, and this program was built without it; build it with `cargo build --release --features \
+                 {engine}`, or set engine = \"wasmi\""
+            ),
             Self::Invalid { offset, cause } => write!(
                 f,
                 "is no valid WebAssembly module: {cause} (at byte {offset}); it may be cut or damaged: build or copy it again"
@@ -346,26 +351,8 @@ pub enum TrapKind {
     StackOverflow,
     /// The computer has no memory left.
     OutOfSystemMemory,
-    /// Something else that the interpreter reports.
+    /// Something else that its engine reports.
     Other,
-}
-
-impl TrapKind {
-    pub(super) fn of(code: TrapCode) -> Self {
-        match code {
-            TrapCode::UnreachableCodeReached => Self::Unreachable,
-            TrapCode::MemoryOutOfBounds => Self::MemoryBounds,
-            TrapCode::TableOutOfBounds => Self::TableBounds,
-            TrapCode::IndirectCallToNull => Self::NullCall,
-            TrapCode::BadSignature => Self::CallType,
-            TrapCode::IntegerDivisionByZero => Self::DivisionByZero,
-            TrapCode::IntegerOverflow => Self::IntegerOverflow,
-            TrapCode::BadConversionToInteger => Self::FloatToInteger,
-            TrapCode::StackOverflow => Self::StackOverflow,
-            TrapCode::OutOfSystemMemory => Self::OutOfSystemMemory,
-            _ => Self::Other,
-        }
-    }
 }
 
 /// A wrong use of the interface.
@@ -446,7 +433,7 @@ impl fmt::Display for TrapKind {
             }
             Self::StackOverflow => "its calls went too deep; look for an endless recursion",
             Self::OutOfSystemMemory => "the computer has no memory left for it",
-            Self::Other => "the interpreter stopped it",
+            Self::Other => "what runs it stopped it",
         })
     }
 }
@@ -485,5 +472,3 @@ impl fmt::Display for Misuse {
 }
 
 impl std::error::Error for Misuse {}
-
-impl wasmi::errors::HostError for Misuse {}

@@ -1,10 +1,9 @@
 //! The saved state of a module (G-24, G-25).
 
 use bumpless_controller::LoadError;
-use wasmi::{F32, F64, Nullable, Ref, RefType, Val};
 
 use super::blocks::{BITS_PER_PAGE, BLOCK, Blocks, PAGE};
-use super::instance::{Functions, Instance};
+use super::engine::Instance;
 use super::module::Module;
 use super::scan::{Content, Reference};
 use crate::Limits;
@@ -21,12 +20,43 @@ const IDENTITY: usize = 8;
 /// Where in a state the module's identity stands.
 pub(super) const IDENTITY_AT: usize = 8;
 
-/// Bytes of the state of `instance`, whose memories have `blocks`.
-pub(super) fn size(instance: &Instance, blocks: &[Blocks]) -> usize {
-    let tables = instance.tables.iter();
-    let tables = tables.map(|table| COUNT + ELEMENT * table.size(&instance.store) as usize);
-    let memories = blocks.iter().map(|blocks| COUNT + blocks.size());
-    HEADER + GLOBAL * instance.globals.len() + tables.sum::<usize>() + memories.sum::<usize>()
+/// What is in a state besides memories, as it was after the last cycle: values as bits.
+pub(super) struct Values {
+    globals: Box<[u64]>,
+    /// The tables that the code changes.
+    tables: Box<[Vec<u32>]>,
+}
+
+impl Values {
+    /// Of an instance of `module`.
+    pub(super) fn of(module: &Module, instance: &mut dyn Instance) -> Self {
+        let tables = module.changed_tables();
+        let mut values = Self {
+            globals: vec![0; module.mutable_globals()].into_boxed_slice(),
+            tables: vec![Vec::new(); tables].into_boxed_slice(),
+        };
+        values.look(instance);
+        values
+    }
+
+    /// Takes them as they are. Room is taken only for a table that has grown.
+    pub(super) fn look(&mut self, instance: &mut dyn Instance) {
+        for (at, global) in self.globals.iter_mut().enumerate() {
+            *global = instance.global(at);
+        }
+        for (at, table) in self.tables.iter_mut().enumerate() {
+            table.clear();
+            table.extend((0..instance.table_size(at)).map(|index| instance.element(at, index)));
+        }
+    }
+
+    /// Bytes of a state with these, whose memories have `blocks`.
+    pub(super) fn size(&self, blocks: &[Blocks]) -> usize {
+        let tables = self.tables.iter();
+        let tables = tables.map(|table| COUNT + ELEMENT * table.len());
+        let memories = blocks.iter().map(|blocks| COUNT + blocks.size());
+        HEADER + GLOBAL * self.globals.len() + tables.sum::<usize>() + memories.sum::<usize>()
+    }
 }
 
 /// Bytes that no state of `module` exceeds within `limits`.
@@ -54,33 +84,27 @@ fn elements_max(limits: &Limits) -> usize {
 /// Writes the state to the front of `into`, which has room for it, and returns its length.
 pub(super) fn write(
     module: &Module,
-    instance: &Instance,
+    (instance, values): (&dyn Instance, &Values),
     blocks: &[Blocks],
     into: &mut [u8],
 ) -> usize {
-    let size = size(instance, blocks);
+    let size = values.size(blocks);
     let mut out = Writer(&mut into[..size]);
     out.put(&[VERSION, KIND, 0, 0]);
     out.put(&(size as u32).to_be_bytes());
     out.put(&module.sha256()[..IDENTITY]);
-    let store = &instance.store;
-    for (global, _) in &instance.globals {
-        let value = to_bits(&global.get(store), &instance.functions);
-        out.put(&value.to_be_bytes());
+    for global in &values.globals {
+        out.put(&global.to_be_bytes());
     }
-    for table in &instance.tables {
-        let elements = table.size(store);
-        out.put(&(elements as u32).to_be_bytes());
-        for at in 0..elements {
-            let element = table.get(store, at).map_or(0, |element| {
-                reference_to_bits(&element, &instance.functions)
-            });
+    for table in &values.tables {
+        out.put(&(table.len() as u32).to_be_bytes());
+        for element in table {
             out.put(&element.to_be_bytes());
         }
     }
-    for (memory, blocks) in instance.memories.iter().zip(blocks) {
+    for (at, blocks) in blocks.iter().enumerate() {
         out.put(&(blocks.pages() as u32).to_be_bytes());
-        blocks.write(memory.data(store), out.take(blocks.size()));
+        blocks.write(instance.memory(at), out.take(blocks.size()));
     }
     size
 }
@@ -96,26 +120,6 @@ impl<'a> Writer<'a> {
 
     fn put(&mut self, bytes: &[u8]) {
         self.take(bytes.len()).copy_from_slice(bytes);
-    }
-}
-
-pub(super) fn to_bits(value: &Val, functions: &Functions) -> u64 {
-    match value {
-        Val::I32(value) => u64::from(*value as u32),
-        Val::I64(value) => *value as u64,
-        Val::F32(value) => value.to_bits().into(),
-        Val::F64(value) => value.to_bits(),
-        // There are only functions of the module's own.
-        Val::FuncRef(function) => functions.reference(function.as_ref()).unwrap_or(0).into(),
-        // The host gives no references, and vectors are not valid.
-        Val::ExternRef(_) | Val::V128(_) => 0,
-    }
-}
-
-fn reference_to_bits(reference: &Ref, functions: &Functions) -> u32 {
-    match reference {
-        Ref::Func(function) => functions.reference(function.as_ref()).unwrap_or(0),
-        Ref::Extern(_) => 0,
     }
 }
 
@@ -201,55 +205,38 @@ impl<'a> Saved<'a> {
     }
 
     /// Whether `instance` can become this: its memories and tables only grow.
-    pub(super) fn fits(&self, instance: &Instance) -> bool {
-        let store = &instance.store;
-        let tables = instance.tables.iter().zip(&self.tables);
-        let memories = instance.memories.iter().zip(&self.memories);
-        tables
-            .into_iter()
-            .all(|(table, saved)| table.size(store) <= saved.len() as u64)
-            && memories
-                .into_iter()
-                .all(|(memory, saved)| memory.size(store) <= saved.pages as u64)
+    pub(super) fn fits(&self, instance: &dyn Instance) -> bool {
+        let mut tables = self.tables.iter().enumerate();
+        let mut memories = self.memories.iter().enumerate();
+        tables.all(|(at, saved)| instance.table_size(at) <= saved.len())
+            && memories.all(|(at, saved)| instance.memory(at).len() <= saved.pages * PAGE)
     }
 
     /// Gives `instance` the sizes of this.
-    pub(super) fn grow(&self, instance: &mut Instance) -> Result<(), LoadError> {
-        for (table, saved) in instance.tables.iter().zip(&self.tables) {
-            let more = saved.len() as u64 - table.size(&instance.store);
-            let null = Ref::null(table.ty(&instance.store).element());
-            let grown = table.grow(&mut instance.store, more, null);
-            grown.map_err(|_| LoadError::Value { field: "table" })?;
+    pub(super) fn grow(&self, instance: &mut dyn Instance) -> Result<(), LoadError> {
+        for (at, saved) in self.tables.iter().enumerate() {
+            let more = saved.len() - instance.table_size(at);
+            require(instance.grow_table(at, more as u64), "table")?;
         }
-        for (memory, saved) in instance.memories.iter().zip(&self.memories) {
-            let more = saved.pages as u64 - memory.size(&instance.store);
-            let grown = memory.grow(&mut instance.store, more);
-            grown.map_err(|_| LoadError::Value { field: "pages" })?;
+        for (at, saved) in self.memories.iter().enumerate() {
+            let more = saved.pages - instance.memory(at).len() / PAGE;
+            require(instance.grow_memory(at, more as u64), "pages")?;
         }
         Ok(())
     }
 
     /// Makes `instance`, which has the sizes of this, and `blocks` what this says.
-    pub(super) fn apply(&self, instance: &mut Instance, blocks: &mut [Blocks]) {
-        let store = &mut instance.store;
-        for ((global, content), &bits) in instance.globals.iter().zip(&self.globals) {
-            let value = from_bits(bits, *content, &instance.functions);
-            // A mutable global takes what has its type.
-            let set = global.set(&mut *store, value);
-            debug_assert!(set.is_ok(), "{set:?}");
+    pub(super) fn apply(&self, instance: &mut dyn Instance, blocks: &mut [Blocks]) {
+        for (at, &bits) in self.globals.iter().enumerate() {
+            instance.set_global(at, bits);
         }
-        for (table, saved) in instance.tables.iter().zip(&self.tables) {
-            let ty = table.ty(&*store).element();
-            for (at, &bits) in (0..).zip(saved) {
-                // Within its size, and of its type.
-                let element = reference_from_bits(bits, ty, &instance.functions);
-                let set = table.set(&mut *store, at, element);
-                debug_assert!(set.is_ok(), "{set:?}");
+        for (at, saved) in self.tables.iter().enumerate() {
+            for (index, &bits) in saved.iter().enumerate() {
+                instance.set_element(at, index, bits);
             }
         }
-        let memories = instance.memories.iter().zip(&self.memories);
-        for ((memory, saved), blocks) in memories.zip(blocks) {
-            blocks.restore(memory.data_mut(&mut *store), saved.bits, saved.content);
+        for ((at, saved), blocks) in self.memories.iter().enumerate().zip(blocks) {
+            blocks.restore(instance.memory_mut(at), saved.bits, saved.content);
         }
     }
 }
@@ -268,26 +255,6 @@ fn largest(content: Content, functions: u64) -> u64 {
         Content::I64 | Content::F64 => u64::MAX,
         Content::Reference(Reference::Function) => functions,
         Content::Reference(Reference::Foreign) => 0,
-    }
-}
-
-fn from_bits(bits: u64, content: Content, functions: &Functions) -> Val {
-    match content {
-        Content::I32 => Val::I32(bits as u32 as i32),
-        Content::I64 => Val::I64(bits as i64),
-        Content::F32 => Val::F32(F32::from_bits(bits as u32)),
-        Content::F64 => Val::F64(F64::from_bits(bits)),
-        Content::Reference(Reference::Function) => {
-            Val::FuncRef(functions.referred(bits as u32).unwrap_or_default())
-        }
-        Content::Reference(Reference::Foreign) => Val::ExternRef(Nullable::Null),
-    }
-}
-
-fn reference_from_bits(bits: u32, ty: RefType, functions: &Functions) -> Ref {
-    match ty {
-        RefType::Func => Ref::Func(functions.referred(bits).unwrap_or_default()),
-        RefType::Extern => Ref::null(ty),
     }
 }
 

@@ -5,12 +5,13 @@ use std::io::Read;
 use std::path::Path;
 
 use ring::digest::{SHA256, digest};
-use wasmi::errors::ErrorKind;
-use wasmi::{CompilationMode, Config, Engine};
 use wasmparser::{FuncType, ValType};
 
+use super::compiled::Compiled;
+use super::engine::Engine;
 use super::fault::{Feature, LoadFault, Problem};
 use super::interface;
+use super::interpreter::validate;
 use super::rewrite::rewritten;
 use super::scan::{ImportKind, Parts};
 use crate::Kind;
@@ -28,16 +29,16 @@ pub struct Module {
     sha256: [u8; 32],
     bytes: usize,
     engine: Engine,
-    compiled: wasmi::Module,
+    compiled: Compiled,
     parts: Parts,
 }
 
 impl Module {
-    /// Reads the file at `path`.
+    /// Reads the file at `path`, to be run by `engine`.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn open(path: &Path) -> Result<Self, LoadFault> {
+    pub fn open(path: &Path, engine: Engine) -> Result<Self, LoadFault> {
         let name = path.display().to_string();
         let unreadable =
             |error: std::io::Error| LoadFault::one(&name, Problem::Unreadable(error.to_string()));
@@ -57,22 +58,23 @@ impl Module {
         let mut bytes = Vec::with_capacity(about.len() as usize);
         let read = file.by_ref().take(FILE_MAX).read_to_end(&mut bytes);
         read.map_err(unreadable)?;
-        Self::read(&name, &bytes)
+        Self::read(&name, &bytes, engine)
     }
 
-    /// Takes the bytes of a file called `file`.
+    /// Takes the bytes of a file called `file`, to be run by `engine`. Which modules are taken is the same for all.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn read(file: &str, bytes: &[u8]) -> Result<Self, LoadFault> {
+    pub fn read(file: &str, bytes: &[u8], engine: Engine) -> Result<Self, LoadFault> {
         let fault = |problem| LoadFault::one(file, problem);
         let kind = Kind::of(bytes);
         if kind != Kind::Wasm {
             return Err(fault(Problem::Kind(kind)));
         }
-        let engine = Engine::new(&config());
-        wasmi::Module::validate(&engine, bytes)
-            .map_err(|error| fault(invalid(error.kind(), bytes)))?;
+        if !engine.is_built_in() {
+            return Err(fault(Problem::EngineAbsent(engine.name())));
+        }
+        validate(bytes).map_err(|(offset, cause)| fault(invalid(offset, cause, bytes)))?;
         let broken = |error: wasmparser::BinaryReaderError| {
             fault(Problem::Invalid {
                 offset: error.offset(),
@@ -88,8 +90,7 @@ impl Module {
             });
         }
         let for_host = rewritten(bytes, &parts).map_err(broken)?;
-        let compiled = wasmi::Module::new(&engine, &for_host)
-            .map_err(|error| fault(Problem::SetUp(error.to_string())))?;
+        let compiled = Compiled::new(engine, &for_host, &parts).map_err(fault)?;
         let mut sha256 = [0; 32];
         sha256.copy_from_slice(digest(&SHA256, bytes).as_ref());
         Ok(Self {
@@ -143,11 +144,12 @@ impl Module {
         memories.map(|memory| (memory.least, memory.most))
     }
 
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
+    /// What runs it.
+    pub fn engine(&self) -> Engine {
+        self.engine
     }
 
-    pub(super) fn compiled(&self) -> &wasmi::Module {
+    pub(super) fn compiled(&self) -> &Compiled {
         &self.compiled
     }
 
@@ -156,35 +158,15 @@ impl Module {
     }
 }
 
-fn config() -> Config {
-    let mut config = Config::default();
-    config
-        .consume_fuel(true)
-        // Translating a function when it is first called would make that cycle late, and cost it steps.
-        .compilation_mode(CompilationMode::Eager)
-        .ignore_custom_sections(true);
-    config
-}
-
 /// What is wrong with bytes that are no valid module.
-fn invalid(error: &ErrorKind, bytes: &[u8]) -> Problem {
-    let ErrorKind::Wasm(error) = error else {
-        return Problem::Invalid {
-            offset: 0,
-            cause: error.to_string(),
-        };
-    };
-    let (offset, cause) = (error.offset(), error.message());
+fn invalid(offset: usize, cause: String, bytes: &[u8]) -> Problem {
     let needs = |feature| Problem::Needs { feature, offset };
     match bytes.get(offset) {
         Some(&SIMD) => needs(Feature::Simd),
         Some(&ATOMIC) => needs(Feature::Threads),
         _ if cause.contains("SIMD") => needs(Feature::Simd),
         _ if cause.contains("thread") || cause.contains("shared") => needs(Feature::Threads),
-        _ => Problem::Invalid {
-            offset,
-            cause: cause.to_owned(),
-        },
+        _ => Problem::Invalid { offset, cause },
     }
 }
 

@@ -39,7 +39,7 @@ pub fn limits() -> Limits {
 }
 
 pub fn module(bytes: &[u8]) -> Result<Arc<Module>, LoadFault> {
-    Module::read("test.wasm", bytes).map(Arc::new)
+    Module::read("test.wasm", bytes, crate::ENGINE).map(Arc::new)
 }
 
 /// A program that is stopped by its steps only.

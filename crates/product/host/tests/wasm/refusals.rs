@@ -114,6 +114,21 @@ fn vector_instructions_and_large_memories_are_refused_by_name() {
     assert!(said.contains("memory64"), "{said}");
 }
 
+#[cfg(not(feature = "wasmtime"))]
+#[test]
+fn an_engine_that_is_not_in_this_build_is_named_with_what_brings_it() {
+    use bumpless_host::wasm::{Engine, Module};
+    let bytes = assembled(r#"(func (export "cycle"))"#);
+    let fault = Module::read("test.wasm", &bytes, Engine::Wasmtime).err();
+    let fault = fault.expect("it is refused");
+    assert_eq!(fault.problems, [Problem::EngineAbsent("wasmtime")]);
+    let said = fault.to_string();
+    assert!(
+        said.contains("--features wasmtime") && said.contains("engine = \"wasmi\""),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_refused_with_its_cause() {
     for (path, words) in [
@@ -121,7 +136,7 @@ fn a_file_that_cannot_be_read_is_refused_with_its_cause() {
         ("/", "no regular file"),
         ("/dev/zero", "no regular file"),
     ] {
-        let fault = Wasm::load(Path::new(path), shape(0, 0), limits())
+        let fault = Wasm::load(Path::new(path), crate::ENGINE, shape(0, 0), limits())
             .err()
             .unwrap();
         let said = fault.to_string();

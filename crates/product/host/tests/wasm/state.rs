@@ -81,7 +81,7 @@ proptest! {
         let mut noisy = b"\0asm\x01\0\0\0".to_vec();
         noisy.extend(&noise);
         for bytes in [&bytes, &noisy] {
-            let Ok(module) = Module::read("any", bytes).map(Arc::new) else { continue };
+            let Ok(module) = Module::read("any", bytes, crate::ENGINE).map(Arc::new) else { continue };
             let Ok(program) = Wasm::new(Arc::clone(&module), shape(1, 1), limits) else { continue };
             let mut program = program.timed_by(None);
             let mut outputs = [0.0];

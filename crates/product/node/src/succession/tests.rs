@@ -22,6 +22,7 @@ pub(crate) fn versions(host: ProgramHost) -> (config::Application, config::Appli
             sha256: [number; 32],
             state_max: 4096,
             memory_max: None,
+            engine: config::ModuleEngine::Wasmi,
             execute_limit: Duration::from_millis(5),
             inputs: Vec::new(),
             outputs: Vec::new(),

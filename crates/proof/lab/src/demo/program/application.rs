@@ -46,6 +46,9 @@ pub fn text(shown: &Shown, group: &str, device: SocketAddr) -> String {
             HostKind::Process | HostKind::Plc => shown.state_bytes,
         }
     );
+    if let Some(engine) = subject.engine() {
+        let _ = writeln!(text, "engine = \"{engine}\"");
+    }
     if let (Some(started), HostKind::Process) = (subject.started(), subject.host()) {
         if !started.command.is_empty() {
             let _ = writeln!(text, "command = {}", list(&started.command));

@@ -1,17 +1,15 @@
 //! Each trap of spec/program.md, as a module that would fall into it.
 
-mod support;
-
+use crate::support::PERIOD;
+use crate::support::modules::{
+    assembled, assert_movable, context, limits, module, program, saved, shape, started, step,
+};
 use bumpless_controller::{Application, LoadError};
 use bumpless_host::wasm::{Cause, Feature, Problem, TrapKind};
 use bumpless_host::{Limits, Shape};
-use support::PERIOD;
-use support::modules::{
-    assembled, assert_movable, context, limits, module, program, saved, shape, started, step,
-};
 
 /// Keeps something in a global of each type, in a memory and in a second one, none of them exported.
-const HIDDEN: &str = r#"
+pub const HIDDEN: &str = r#"
   (memory 1) (memory $other 1)
   (global $a (mut i32) (i32.const 1))
   (global $b (mut i64) (i64.const 2))
@@ -41,7 +39,7 @@ fn trap_hidden_variables() {
 }
 
 /// A list through memory by addresses, and functions in a table and in a global that change.
-const ADDRESSES: &str = r#"
+pub const ADDRESSES: &str = r#"
   (memory 1)
   (type $change (func (param f64) (result f64)))
   (table $ways 3 funcref)
@@ -190,7 +188,7 @@ fn trap_sockets() {
 }
 
 /// Takes a page every hundred cycles, eight in all, and uses the last one.
-const GROWING: &str = r#"
+pub const GROWING: &str = r#"
   (memory 1 9)
   (func (export "cycle") (local $at i32)
     (if (i32.eqz (i32.rem_u (i32.wrap_i64 (call $cycle_number)) (i32.const 100)))

@@ -5,43 +5,19 @@
 
 use std::mem;
 
-use bumpless_base::Duration;
-use bumpless_controller::{TimeSource, Unanswered};
-use wasmi::{
+use ::wasmi::{
     Error, Store, TrapCode, TypedFunc, TypedResumableCall, TypedResumableCallHostTrap,
     TypedResumableCallOutOfFuel, WasmResults,
 };
+use bumpless_controller::Unanswered;
 
-use super::fault::{Cause, Misuse, TrapKind};
-use super::interface::{Io, Pause};
-use crate::Limits;
-
-/// Steps between two looks at the clock: tens of microseconds, a few hundred on a slow computer.
-const STRETCH: u64 = 20_000;
-
-/// What a call may use.
-pub(super) struct Budget<'a> {
-    pub(super) steps: u64,
-    /// Bytes of memory, for the message only: the store keeps them.
-    pub(super) memory: usize,
-    /// Time, if somebody looks at it.
-    pub(super) time: Option<(Duration, &'a dyn TimeSource)>,
-}
-
-impl Budget<'_> {
-    /// Of what runs before the first cycle (G-28).
-    pub(super) fn before_the_first_cycle(limits: &Limits) -> Self {
-        Self {
-            steps: 1_000_000_000,
-            memory: limits.memory,
-            time: None,
-        }
-    }
-}
+use super::imports::{Data, Pause};
+use crate::wasm::engine::{Budget, STRETCH};
+use crate::wasm::fault::{Cause, Misuse, TrapKind};
 
 /// Calls `function` and returns what it gives, and the steps that it took.
 pub(super) fn run<R: WasmResults>(
-    store: &mut Store<Io>,
+    store: &mut Store<Data>,
     function: TypedFunc<(), R>,
     budget: &Budget<'_>,
 ) -> Result<(R, u64), Cause> {
@@ -104,7 +80,7 @@ impl<R: WasmResults> Stopped<R> {
         }
     }
 
-    fn resume(self, store: &mut Store<Io>) -> Result<TypedResumableCall<R>, Error> {
+    fn resume(self, store: &mut Store<Data>) -> Result<TypedResumableCall<R>, Error> {
         match self {
             Self::OutOfFuel(stopped) => stopped.resume(store),
             Self::Paused(trap) => {
@@ -120,11 +96,11 @@ fn other() -> Cause {
     Cause::Trap(TrapKind::Other)
 }
 
-fn cause(error: &Error, store: &mut Store<Io>, budget: &Budget<'_>) -> Cause {
+fn cause(error: &Error, store: &mut Store<Data>, budget: &Budget<'_>) -> Cause {
     if let Some(misuse) = error.downcast_ref::<Misuse>() {
         return Cause::Misuse(*misuse);
     }
-    if let Some(wanted) = store.data_mut().bounds.refused.take() {
+    if let Some(wanted) = store.data_mut().io.bounds.refused.take() {
         return Cause::Memory {
             wanted,
             limit: budget.memory,
@@ -135,7 +111,23 @@ fn cause(error: &Error, store: &mut Store<Io>, budget: &Budget<'_>) -> Cause {
             limit: budget.steps,
         },
         Some(TrapCode::GrowthOperationLimited) => Cause::Trap(TrapKind::OutOfSystemMemory),
-        Some(code) => Cause::Trap(TrapKind::of(code)),
+        Some(code) => Cause::Trap(trap(code)),
         None => other(),
+    }
+}
+
+fn trap(code: TrapCode) -> TrapKind {
+    match code {
+        TrapCode::UnreachableCodeReached => TrapKind::Unreachable,
+        TrapCode::MemoryOutOfBounds => TrapKind::MemoryBounds,
+        TrapCode::TableOutOfBounds => TrapKind::TableBounds,
+        TrapCode::IndirectCallToNull => TrapKind::NullCall,
+        TrapCode::BadSignature => TrapKind::CallType,
+        TrapCode::IntegerDivisionByZero => TrapKind::DivisionByZero,
+        TrapCode::IntegerOverflow => TrapKind::IntegerOverflow,
+        TrapCode::BadConversionToInteger => TrapKind::FloatToInteger,
+        TrapCode::StackOverflow => TrapKind::StackOverflow,
+        TrapCode::OutOfSystemMemory => TrapKind::OutOfSystemMemory,
+        _ => TrapKind::Other,
     }
 }
