@@ -3,6 +3,8 @@
 
 #[path = "house/folders.rs"]
 mod folders;
+#[path = "house/lengths.rs"]
+mod lengths;
 #[path = "house/paths.rs"]
 mod paths;
 
@@ -318,4 +320,28 @@ fn files_of_a_folder_depend_one_way() {
     };
     let known: Vec<(String, Vec<String>)> = IN_CIRCLES.iter().map(known).collect();
     assert_eq!(found, known, "{found:#?}");
+}
+
+#[test]
+fn no_file_of_a_core_or_of_a_node_is_long_and_no_function() {
+    let crates = root().join("crates");
+    let mut files = Vec::new();
+    for folder in ["cores", "product/node"] {
+        lengths::files_in(&crates.join(folder), &mut files);
+    }
+    assert!(files.len() > 100, "{}", files.len());
+    let mut long = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(&crates).unwrap().display();
+        let lines = text.lines().count();
+        if lines > lengths::FILE_MAX {
+            long.push(format!("{name}: {lines} lines"));
+        }
+        let functions = lengths::long_functions(&text);
+        long.extend(
+            functions.map(|(function, lines)| format!("{name}: {function}, {lines} lines")),
+        );
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }

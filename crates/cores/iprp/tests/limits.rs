@@ -113,10 +113,6 @@ fn ten_thousand_sessions_take_what_is_stated_and_nothing_after_the_start() {
 
     let mut pair = large();
     let mut message = [0; MAX_MESSAGE];
-    let mut scratch = [0; 512];
-    let mut copies = [[0; 512]; 2];
-    let from = SocketAddr::new(address(1, 1), 1_001);
-    let mut answer = [0; FEEDBACK_LEN];
     let (count, ..) = allocated(|| {
         for at in 0..SESSIONS {
             pair.receiver.handle_monitored(pair.now, &flow_of(at));
@@ -124,38 +120,40 @@ fn ten_thousand_sessions_take_what_is_stated_and_nothing_after_the_start() {
                 pair_say(&mut pair, &message[..outgoing.len]);
             }
         }
-        for at in 0..SESSIONS {
-            pair.now += Duration::from_micros(100);
-            let mut next = 0;
-            let mut len = 0;
-            let result =
-                pair.sender
-                    .replicate(pair.now, &flow_of(at), &[1; 100], &mut scratch, |copy| {
-                        len = copy.bytes.len();
-                        copies[next][..len].copy_from_slice(copy.bytes);
-                        next += 1;
-                    });
-            let expected = Replication::Copies {
-                count: 2,
-                kept: false,
-            };
-            assert_eq!(result, expected, "session {at}");
-            let first = pair
-                .receiver
-                .handle_data(pair.now, None, from, &mut copies[0][..len]);
-            assert!(first.is_ok_and(|it| it.flow == flow_of(at)), "session {at}");
-            let second = pair
-                .receiver
-                .handle_data(pair.now, None, from, &mut copies[1][..len]);
-            assert_eq!(second, Err(Discard::Duplicate));
-            while pair.receiver.poll_feedback(&mut answer).is_some() {
-                pair.sender.handle_feedback(pair.now, &mut answer).unwrap();
-            }
-        }
+        (0..SESSIONS).for_each(|at| pair_sends(&mut pair, at));
         pair.pass(Duration::from_secs(200));
     });
     assert_eq!(count, 0, "allocations after the start");
     assert!(pair.receiver.is_empty() && pair.sender.sessions().next().is_none());
+}
+
+/// A packet of the session at this place, with both of its copies and the answer. Nothing is allocated.
+fn pair_sends(pair: &mut Pair, at: usize) {
+    let (mut scratch, mut copies) = ([0; 512], [[0; 512]; 2]);
+    let (mut next, mut len) = (0, 0);
+    let from = SocketAddr::new(address(1, 1), 1_001);
+    pair.now += Duration::from_micros(100);
+    let result = pair
+        .sender
+        .replicate(pair.now, &flow_of(at), &[1; 100], &mut scratch, |copy| {
+            len = copy.bytes.len();
+            copies[next][..len].copy_from_slice(copy.bytes);
+            next += 1;
+        });
+    let expected = Replication::Copies {
+        count: 2,
+        kept: false,
+    };
+    assert_eq!(result, expected, "session {at}");
+    let receiver = &mut pair.receiver;
+    let first = receiver.handle_data(pair.now, None, from, &mut copies[0][..len]);
+    assert!(first.is_ok_and(|it| it.flow == flow_of(at)), "session {at}");
+    let second = receiver.handle_data(pair.now, None, from, &mut copies[1][..len]);
+    assert_eq!(second, Err(Discard::Duplicate));
+    let mut answer = [0; FEEDBACK_LEN];
+    while receiver.poll_feedback(&mut answer).is_some() {
+        pair.sender.handle_feedback(pair.now, &mut answer).unwrap();
+    }
 }
 
 /// As `Pair::say_to_sender`, which allocates nothing either.

@@ -178,25 +178,14 @@ fn what_is_not_a_partners_is_discarded_under_its_cause() {
             .handle_data(PeerId(peer), LinkId(link), &header, &[0; 10], now);
     };
     take(9, 0, header);
-    take(
-        1,
-        0,
-        bumpless_wire::DataHeader {
-            version: WireVersion::V1,
-            ..header
-        },
-    );
+    let mut old = header;
+    old.version = WireVersion::V1;
+    take(1, 0, old);
     take(0, 0, bumpless_wire::DataHeader { tag: 99, ..header });
     take(0, 200, header);
-    let stranger = ChannelId::new(8).unwrap();
-    take(
-        0,
-        0,
-        bumpless_wire::DataHeader {
-            channel: stranger,
-            ..header
-        },
-    );
+    let mut strange = header;
+    strange.channel = ChannelId::new(8).unwrap();
+    take(0, 0, strange);
     take(
         0,
         0,

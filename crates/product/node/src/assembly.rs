@@ -140,9 +140,8 @@ fn start_threads(
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = start_changes(changer, tools)?;
     let (sessions, key_service) = (Sessions::default(), KeyService::default());
-    guard
-        .look_after(Arc::clone(&shared.directory))
-        .map_err(RunError::system("start the thread for reception"))?;
+    let looked_after = guard.look_after(Arc::clone(&shared.directory));
+    looked_after.map_err(RunError::system("start the thread for reception"))?;
     let with = (sessions.clone(), key_service.clone());
     let told_by = (with, guards.healths(), guard.clone());
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);

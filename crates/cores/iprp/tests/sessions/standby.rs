@@ -149,6 +149,15 @@ fn the_next_network_carries_at_most_a_twentieth_more_than_what_went_over_to_it()
     );
 }
 
+/// What leaves besides packets of programs: on which network, where to, its bytes.
+fn again(pair: &mut Pair) -> Vec<Copied> {
+    let (mut copies, mut scratch) = (Vec::new(), [0; 256]);
+    while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
+        copies.push((copy.ind, copy.to, copy.bytes.to_vec()));
+    }
+    copies
+}
+
 /// The second network dies when the first one has just answered again, and carries nothing yet.
 #[test]
 fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
@@ -160,7 +169,6 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
         pair.arrive(&copies[0]).unwrap();
         pair.answers();
     }
-    let mut scratch = [0; 256];
     // Network 1 goes silent.
     for _ in 0..40 {
         for copy in pair.send(b"dead") {
@@ -170,12 +178,9 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
             }
         }
         pair.pass(MS * 10);
-        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
-            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
-            if copy.0 == ind(2) {
-                let _ = pair.arrive(&copy);
-                pair.answers();
-            }
+        for copy in again(&mut pair).iter().filter(|it| it.0 == ind(2)) {
+            let _ = pair.arrive(copy);
+            pair.answers();
         }
     }
     let carried = pair.send(b"carried");
@@ -186,10 +191,9 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
     let mut probed = false;
     for _ in 0..100 {
         pair.pass(MS * 10);
-        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
-            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
-            if copy.0 == ind(1) && !probed {
-                let _ = pair.arrive(&copy);
+        for copy in again(&mut pair).iter().filter(|it| it.0 == ind(1)) {
+            if !probed {
+                let _ = pair.arrive(copy);
                 probed = pair.answers() > 0;
             }
         }
@@ -205,17 +209,14 @@ fn a_network_that_answers_again_takes_over_at_once_when_the_other_dies() {
     // Network 2 loses what leaves from here on.
     let lost = pair.send(b"lost");
     assert_eq!(lost[0].0, ind(2));
-    let mut again = Vec::new();
+    let mut came = Vec::new();
     for _ in 0..200 {
         pair.pass(MS);
-        while let Some(copy) = pair.sender.poll_transmit(pair.now, &mut scratch) {
-            let copy = (copy.ind, copy.to, copy.bytes.to_vec());
-            if copy.0 == ind(1) {
-                again.extend(pair.arrive(&copy).ok());
-            }
+        for copy in again(&mut pair).iter().filter(|it| it.0 == ind(1)) {
+            came.extend(pair.arrive(copy).ok());
         }
     }
-    assert_eq!(again, [b"lost".to_vec()]);
+    assert_eq!(came, [b"lost".to_vec()]);
 }
 
 /// Both networks have been dead together for a moment, as when a computer between them stands still. Then one of them dies.

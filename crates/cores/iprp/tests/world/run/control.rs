@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bumpless_base::Duration;
-use bumpless_iprp::{FEEDBACK_LEN, MAX_MESSAGE, Mode, Origin, PeerId, SenderEvent};
+use bumpless_iprp::{FEEDBACK_LEN, Ind, MAX_MESSAGE, Mode, Origin, PeerId, SenderEvent};
 
 use super::{Event, World};
 use crate::check::{Datagram, PacketId};
@@ -94,12 +94,9 @@ impl World {
             while let Some(event) = sender.poll_event() {
                 match event {
                     SenderEvent::Begun { session, scope, .. } => {
-                        let flows = self
-                            .plan
-                            .flows
-                            .iter()
-                            .find(|plan| scope.contains(&plan.flow));
-                        sender.set_mode(session, flows.map_or(Mode::Redundant, |plan| plan.mode));
+                        let mut flows = self.plan.flows.iter();
+                        let plan = flows.find(|plan| scope.contains(&plan.flow));
+                        sender.set_mode(session, plan.map_or(Mode::Redundant, |plan| plan.mode));
                     }
                     SenderEvent::Moved { .. } => self.moved += 1,
                     SenderEvent::Suspended { .. } => self.suspended += 1,
@@ -118,10 +115,15 @@ impl World {
                 self.say(index, to, bytes);
             }
         }
+        self.leave(index, sent);
+    }
+
+    /// What a host sends besides packets of programs: on which network, where to, its bytes.
+    fn leave(&mut self, index: usize, sent: Vec<(Option<Ind>, IpAddr, Vec<u8>)>) {
         let flows = self.flows_of(index);
         for (on, to, bytes) in sent {
             if !bumpless_iprp::is_feedback(&bytes) {
-                self.asked.left(now, index, &flows, &bytes);
+                self.asked.left(self.now, index, &flows, &bytes);
             }
             let network = self
                 .network_of(to)

@@ -53,6 +53,23 @@ impl World {
         }
     }
 
+    /// A host hears an answer.
+    fn answered(&mut self, host: usize, datagram: &Datagram) -> Result<(), String> {
+        let mut bytes = datagram.bytes.clone();
+        if let Some(sender) = &mut self.hosts[host].sender {
+            let result = sender.handle_feedback(self.now, &mut bytes);
+            if result.is_ok() {
+                let flows = self.flows_of(host);
+                self.asked.answered(host, &flows, &datagram.bytes);
+            }
+            if datagram.forged && result.is_ok() {
+                return Err("genuine: a forged answer was believed".to_owned());
+            }
+        }
+        self.look_after(host);
+        Ok(())
+    }
+
     pub(super) fn arrive(
         &mut self,
         host: usize,
@@ -61,29 +78,16 @@ impl World {
         datagram: Datagram,
     ) -> Result<(), String> {
         if datagram.is_feedback() {
-            let mut bytes = datagram.bytes.clone();
-            if let Some(sender) = &mut self.hosts[host].sender {
-                let result = sender.handle_feedback(self.now, &mut bytes);
-                if result.is_ok() {
-                    let flows = self.flows_of(host);
-                    self.asked.answered(host, &flows, &datagram.bytes);
-                }
-                if datagram.forged && result.is_ok() {
-                    return Err("genuine: a forged answer was believed".to_owned());
-                }
-            }
-            self.look_after(host);
-            return Ok(());
+            return self.answered(host, &datagram);
         }
         let life = self.hosts[host].life;
         let packet = datagram.packet;
         let flow = packet.map_or(0, |packet| self.packets[packet as usize].flow);
         let plan = self.plan.flows[flow];
-        let must = self
-            .check
-            .expect(&life, flow, plan.from, &datagram, self.plan.max_lost);
-        let mut bytes = datagram.bytes.clone();
-        let on = (self.random.below(4) > 0).then(|| ind(network));
+        let most = self.plan.max_lost;
+        let must = self.check.expect(&life, flow, plan.from, &datagram, most);
+        let (mut bytes, on) = (datagram.bytes.clone(), self.random.below(4) > 0);
+        let on = on.then(|| ind(network));
         let Some(receiver) = &mut self.hosts[host].receiver else {
             return Ok(());
         };
@@ -98,13 +102,7 @@ impl World {
                 datagram.replayed
             );
         }
-        let broken = match (&result, must) {
-            (Err(_), Must::Deliver) => Some("first copy wins"),
-            (Ok(_), Must::Refuse) if packet.is_none() => Some("genuine"),
-            (Ok(_), Must::Refuse) => Some("once"),
-            _ => None,
-        };
-        if let Some(broken) = broken {
+        if let Some(broken) = broken(result.is_ok(), must, packet.is_some()) {
             return Err(format!(
                 "{broken}: host {host}: {result:?}, packet {packet:?} (replayed {}) {:?} number {} of {life:?}",
                 datagram.replayed,
@@ -120,9 +118,7 @@ impl World {
                 self.check.opened(&life, flow, &datagram);
                 self.check.deliver(self.now, &life, packet, &datagram)?;
             }
-            (Ok(delivery), None) => {
-                return Err(format!("genuine: out of nothing came {delivery:?}"));
-            }
+            (Ok(it), None) => return Err(format!("genuine: out of nothing came {it:?}")),
             (Err(Discard::Probe), _) => {
                 // Of which flow is not known outside; any that its host sends.
                 for flow in 0..self.plan.flows.len() {
@@ -134,5 +130,15 @@ impl World {
         }
         self.look_after(host);
         Ok(())
+    }
+}
+
+/// Which promise is broken when a datagram was taken or not that must be what is expected; some are of a packet that was sent.
+fn broken(is_taken: bool, must: Must, is_packet: bool) -> Option<&'static str> {
+    match (is_taken, must) {
+        (false, Must::Deliver) => Some("first copy wins"),
+        (true, Must::Refuse) if !is_packet => Some("genuine"),
+        (true, Must::Refuse) => Some("once"),
+        _ => None,
     }
 }
