@@ -119,12 +119,9 @@ impl World {
                 self.check.deliver(self.now, &life, packet, &datagram)?;
             }
             (Ok(it), None) => return Err(format!("genuine: out of nothing came {it:?}")),
-            (Err(Discard::Probe), _) => {
-                // Of which flow is not known outside; any that its host sends.
-                for flow in 0..self.plan.flows.len() {
-                    self.check.opened_probe(&life, flow, &datagram);
-                }
-            }
+            // Of which flow is not known outside; any that its host sends.
+            (Err(Discard::Probe), _) => (0..self.plan.flows.len())
+                .for_each(|flow| self.check.opened_probe(&life, flow, &datagram)),
             (Err(Discard::Duplicate), _) => self.check.opened(&life, flow, &datagram),
             (Err(_), _) => self.check.refused += 1,
         }
