@@ -45,6 +45,8 @@ pub struct Named {
     pub state_max: usize,
     /// What runs it, as the configuration names it, if its user says so. Modules only.
     pub engine: Option<String>,
+    /// Most bytes of its memory, if its user says so. Modules only.
+    pub memory_max: Option<u64>,
 }
 
 impl Named {
@@ -60,6 +62,7 @@ impl Named {
             limit: None,
             state_max: Self::STATE_MAX,
             engine: None,
+            memory_max: None,
         }
     }
 
@@ -179,6 +182,11 @@ impl Subject {
             Maker::Wasm(module) => module.engine(),
             Maker::Process(_) => None,
         }
+    }
+
+    /// Most bytes of a module's memory, if that was said.
+    pub fn memory_max(&self) -> Option<u64> {
+        self.named.memory_max
     }
 
     /// With which it runs.

@@ -263,7 +263,11 @@ impl RunningApplication {
     fn judge(&self, settings: &config::Application) -> Result<(), String> {
         if !self.version.is_another(settings) {
             let same = succession::refuse_same(&self.version.settings, settings);
-            return same.map_err(|why| format!("application '{}': {why}", settings.name));
+            same.map_err(|why| format!("application '{}': {why}", settings.name))?;
+            return match succession::runs_otherwise(&self.version, settings) {
+                true => succession::try_again(settings, self.newest_state()?.as_deref()),
+                false => Ok(()),
+            };
         }
         let state = self.newest_state()?;
         succession::build(settings, &self.version, None, state.as_deref()).map(drop)

@@ -70,6 +70,28 @@ fn attempt(
     by_program(next, (was, owner), state)
 }
 
+/// Whether the module of `before` is to run on another engine, or with other room for its memory.
+pub fn runs_otherwise(before: &Version, settings: &config::Application) -> bool {
+    let ways = [&before.settings.kind, &settings.kind].map(|kind| match kind {
+        ApplicationKind::Program(program) if program.host == ProgramHost::Wasm => {
+            Some((program.engine, program.memory_max))
+        }
+        _ => None,
+    });
+    ways[0] != ways[1]
+}
+
+/// Starts what `settings` describe for trial, with the state of the program that runs.
+///
+/// # Errors
+/// Why it does not run like that, in words.
+pub fn try_again(settings: &config::Application, state: Option<&[u8]>) -> Result<(), String> {
+    let told = |why: String| format!("application '{}': {why}", settings.name);
+    let mut next = build_at(settings, None).map_err(|error| told(error.to_string()))?;
+    let loaded = state.map_or(Ok(()), |state| next.load(state));
+    loaded.map_err(|error| told(format!("the newest state does not fit: {error}")))
+}
+
 /// Why a next version does not start, with what can be done while the one before runs.
 fn not_started(error: io::Error) -> String {
     match is_too_large(&error) {

@@ -1,7 +1,7 @@
 """Builds this package: a PEP 517 backend that needs nothing but Python.
 
-The package is one file. Backends of others would have to be downloaded first, which a computer in a plant cannot, and
-leave folders behind beside the sources; pip takes this one as it is, with no network.
+The package is one file. Backends of others would have to be downloaded first, which a computer in a plant cannot; pip
+takes this one as it is, with no network.
 """
 
 import base64

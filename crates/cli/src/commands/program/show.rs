@@ -25,7 +25,9 @@ impl Show {
     /// Runs the command.
     pub fn execute(&self) -> Outcome {
         let module = Module::open(&self.file, Default::default()).map_err(Failure::refused)?;
-        let limits = Limits::within(Duration::from_secs(1));
+        let mut limits = Limits::within(Duration::from_secs(1));
+        // Whatever a configuration may give it.
+        limits.memory = usize::try_from(1_u64 << 32).unwrap_or(usize::MAX);
         let counts = Counts::told_by(&module, &limits).map_err(Failure::refused)?;
         if self.json {
             output::print_line(as_json(&module, counts));

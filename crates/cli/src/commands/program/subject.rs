@@ -42,6 +42,9 @@ pub struct How {
     /// What runs a WebAssembly module, as `engine` in the configuration [default: wasmi]
     #[arg(long, value_name = "NAME", value_parser = ["wasmi", "wasmtime"])]
     engine: Option<String>,
+    /// Most bytes of a WebAssembly module's memory, as `memory_max` in the configuration [default: 16777216]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(65_536..=4_294_967_296))]
+    memory_max: Option<u64>,
     /// The program's period [default: what the program needs, else 10]
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     period: Option<f64>,
@@ -59,7 +62,8 @@ impl How {
     pub fn is_silent(&self) -> bool {
         let counts = (self.inputs, self.outputs);
         let started = (self.command.as_ref(), &self.arguments[..]);
-        let others = self.period.is_none() && self.engine.is_none();
+        let runs = self.engine.is_none() && self.memory_max.is_none();
+        let others = self.period.is_none() && runs;
         started == (None, &[]) && counts == (None, None) && others
     }
 
@@ -73,6 +77,7 @@ impl How {
             outputs: self.outputs.map(usize::from),
             period: self.period.map(span),
             engine: self.engine.clone(),
+            memory_max: self.memory_max,
             ..Named::new(file)
         }
     }

@@ -76,6 +76,9 @@ impl Verdict<'_> {
         if let Some(engine) = self.subject.engine() {
             fields["engine"] = engine.into();
         }
+        if let Some(most) = self.subject.memory_max() {
+            fields["memory_max"] = most.into();
+        }
         if let Some(started) = self.subject.started()
             && self.subject.host() == HostKind::Process
         {

@@ -44,7 +44,10 @@ pub(super) fn open(named: Named, sha256: Hash) -> Result<Subject, Unfit> {
         None => Engine::default(),
     };
     let period = named.period.unwrap_or(Named::PERIOD);
-    let limits = Limits::within(named.limit.unwrap_or(period));
+    let mut limits = Limits::within(named.limit.unwrap_or(period));
+    if let Some(most) = named.memory_max {
+        limits.memory = usize::try_from(most).unwrap_or(usize::MAX);
+    }
     let module =
         wasm::Module::open(&named.file, engine).map_err(|fault| refused(fault.to_string()))?;
     let counts = Counts::told_by(&module, &limits).map_err(|fault| refused(fault.to_string()))?;

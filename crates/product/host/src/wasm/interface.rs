@@ -94,6 +94,9 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Bytes that an element of a table counts as.
     const ELEMENT: usize = 8;
+    /// No memory has more bytes, and no table more elements, whatever a module says.
+    const MEMORY: u64 = 1 << 32;
+    const TABLE: u64 = u32::MAX as u64;
 
     fn new(limit: usize) -> Self {
         Self {
@@ -116,7 +119,7 @@ impl Bounds {
         desired: usize,
         maximum: Option<usize>,
     ) -> Room {
-        if maximum.is_some_and(|maximum| desired > maximum) {
+        if maximum.is_some_and(|maximum| desired > maximum) || desired as u64 > Self::MEMORY {
             return Room::BeyondItsOwn;
         }
         let total = self.used.saturating_sub(current).saturating_add(desired);
@@ -130,7 +133,7 @@ impl Bounds {
 
     /// Whether a table may have so many elements.
     pub(super) fn table(&mut self, desired: usize, maximum: Option<usize>) -> Room {
-        if maximum.is_some_and(|maximum| desired > maximum) {
+        if maximum.is_some_and(|maximum| desired > maximum) || desired as u64 > Self::TABLE {
             return Room::BeyondItsOwn;
         }
         let bytes = desired.saturating_mul(Self::ELEMENT);

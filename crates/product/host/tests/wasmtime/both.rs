@@ -198,6 +198,32 @@ fn a_module_that_loops_for_ever_is_stopped_within_a_millisecond_of_its_limit() {
     }
 }
 
+/// What does not grow moves nothing, and counts nothing, however much it was to be.
+#[test]
+fn growth_that_fails_costs_nothing_and_is_told_alike() {
+    for grow in [
+        "(memory.grow (i32.const -1))",
+        "(memory.grow (i32.const 65535))",
+        "(table.grow $t (ref.null func) (i32.const -1))",
+        "(table.grow $b (ref.null func) (i32.const 1000000000))",
+    ] {
+        // A table that the module changes is a part of its state.
+        let content = format!(
+            r#"(memory 1 60000) (table $t 1 funcref) (table $b 1 9 funcref) (func (export "cycle") {}
+               (call $output (i32.const 0) (f64.convert_i32_s {grow})))"#,
+            format!("(drop {grow})").repeat(40)
+        );
+        let bytes = assembled(&content);
+        let ran = Engine::ALL.map(|engine| {
+            let mut outputs = [0.0];
+            let ran = on(engine, &bytes, (0, 1)).run(&context(1), &[], &mut outputs);
+            (ran.map_err(|fault| fault.cause), outputs)
+        });
+        assert_eq!(ran[0], (Ok(()), [-1.0]), "{grow}");
+        assert_eq!(ran[0], ran[1], "{grow}");
+    }
+}
+
 /// Straight code of a function without loops is long, and code after it counts all the same.
 #[test]
 fn long_code_without_loops_is_looked_at_in_between() {

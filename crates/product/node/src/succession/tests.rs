@@ -162,3 +162,39 @@ fn a_module_whose_state_has_no_room_is_refused_with_what_can_be_done_then() {
         assert!(why.contains("another name and channel"), "{own}: {why}");
     }
 }
+
+/// the same module that is to run otherwise is tried before anything is announced, as another version is.
+#[cfg(feature = "wasm")]
+#[test]
+fn a_module_that_cannot_run_on_another_engine_or_in_less_memory_is_refused_before() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("same.wasm");
+    // Besides its `cycle` it has a memory of two pages.
+    let with_memory = [&MODULE[..18], b"\x05\x03\x01\0\x02", &MODULE[18..]].concat();
+    std::fs::write(&file, with_memory).expect("a file");
+    let (mut before, _) = versions(ProgramHost::Wasm);
+    program(&mut before).file = file;
+    before.state_max = 1 << 20;
+    program(&mut before).state_max = 1 << 20;
+    let was = Version {
+        settings: before.clone(),
+        owner: Some(1),
+        size_max: 100,
+        retained: Table::default(),
+    };
+    assert!(!runs_otherwise(&was, &before));
+    let mut next = before.clone();
+    program(&mut next).memory_max = Some(128 << 10);
+    assert!(runs_otherwise(&was, &next));
+    assert_eq!(try_again(&next, None), Ok(()));
+    program(&mut next).memory_max = Some(64 << 10);
+    let why = try_again(&next, None).expect_err("it has no room");
+    assert!(why.contains(&next.name), "{why}");
+    program(&mut next).memory_max = None;
+    program(&mut next).engine = config::ModuleEngine::Wasmtime;
+    assert!(runs_otherwise(&was, &next));
+    if !cfg!(feature = "wasmtime") {
+        let why = try_again(&next, None).expect_err("this build has no such engine");
+        assert!(why.contains("wasmtime"), "{why}");
+    }
+}

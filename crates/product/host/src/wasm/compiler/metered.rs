@@ -29,9 +29,8 @@ pub(super) const MOVED: &str = "moved";
 
 /// Counted in a function's own variable before the counter is touched.
 const IN_A_LOOP: i32 = 512;
-/// Instructions without a loop that are counted together, and most that one turn of a loop counts as.
+/// Instructions without a loop that are counted together, and most that one turn of a loop or a call of a function counts as.
 const AT_ONCE: u32 = 4096;
-const TURN_MAX: u32 = 256;
 /// A step for so many bytes moved, as powers of two: bytes, elements of tables, pages.
 const BYTES: i64 = 6;
 const ELEMENTS: i64 = 3;
@@ -181,7 +180,7 @@ impl Reencode for Metering<'_> {
             count += more;
             locals.push((more, self.val_type(ty)?));
         }
-        locals.push((2, ValType::I32));
+        locals.push((3, ValType::I32));
         let mut meter = Meter {
             function: Function::new(locals),
             pause: self.pause(),
@@ -189,6 +188,7 @@ impl Reencode for Metering<'_> {
             moved: self.moved(),
             turned: count,
             amount: count + 1,
+            grown: count + 2,
         };
         let turns = turns(&body)?;
         let mut turns = turns.iter();
@@ -210,10 +210,21 @@ impl Reencode for Metering<'_> {
                 meter.count(AT_ONCE.into());
             }
             let is_loop = matches!(operator, Operator::Loop { .. });
-            if let Some(unit) = unit(&operator) {
-                meter.count_amount(unit);
+            let unit = unit(&operator);
+            let grows = matches!(
+                operator,
+                Operator::MemoryGrow { .. } | Operator::TableGrow { .. }
+            );
+            if let Some(unit) = unit {
+                meter.keep_amount();
+                if !grows {
+                    meter.count_amount(unit);
+                }
             }
             meter.function.instruction(&self.instruction(operator)?);
+            if let Some(unit) = unit.filter(|_| grows) {
+                meter.count_growth(unit);
+            }
             if is_loop {
                 meter.turn(turns.next().map_or(1, |own| turn(*own)));
             }
@@ -225,7 +236,7 @@ impl Reencode for Metering<'_> {
 
 /// What one turn of a loop with so many instructions of its own counts as.
 fn turn(own: u32) -> u32 {
-    own.clamp(1, TURN_MAX)
+    own.clamp(1, AT_ONCE)
 }
 
 /// Instructions of a function's own, then those of each of its loops, none counted twice.
@@ -276,6 +287,8 @@ struct Meter {
     turned: u32,
     /// Variable: the last operand.
     amount: u32,
+    /// Variable: what growth has given.
+    grown: u32,
 }
 
 impl Meter {
@@ -327,7 +340,12 @@ impl Meter {
         self.put(&[Instruction::End]);
     }
 
-    /// The last operand of the instruction that follows.
+    /// Keeps the last operand of the instruction that follows.
+    fn keep_amount(&mut self) {
+        self.put(&[Instruction::LocalTee(self.amount)]);
+    }
+
+    /// Counts what was kept.
     fn count_amount(&mut self, unit: i64) {
         let (amount, moved) = (self.amount, self.moved);
         let shift = match unit {
@@ -340,9 +358,22 @@ impl Meter {
             Instruction::I64Const(unit.abs()),
             shift,
         ];
-        self.put(&[Instruction::LocalTee(amount), Instruction::GlobalGet(moved)]);
+        self.put(&[Instruction::GlobalGet(moved)]);
         self.put(&steps);
         self.put(&[Instruction::I64Add, Instruction::GlobalSet(moved)]);
         self.count_down(&steps);
+    }
+
+    /// The same behind an instruction that grows something, if it has: what does not grow moves nothing.
+    fn count_growth(&mut self, unit: i64) {
+        let grown = self.grown;
+        self.put(&[
+            Instruction::LocalTee(grown),
+            Instruction::I32Const(-1),
+            Instruction::I32Ne,
+            Instruction::If(BlockType::Empty),
+        ]);
+        self.count_amount(unit);
+        self.put(&[Instruction::End, Instruction::LocalGet(grown)]);
     }
 }

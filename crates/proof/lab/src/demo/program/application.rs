@@ -49,6 +49,9 @@ pub fn text(shown: &Shown, group: &str, device: SocketAddr) -> String {
     if let Some(engine) = subject.engine() {
         let _ = writeln!(text, "engine = \"{engine}\"");
     }
+    if let Some(most) = subject.memory_max() {
+        let _ = writeln!(text, "memory_max = {most}");
+    }
     if let (Some(started), HostKind::Process) = (subject.started(), subject.host()) {
         if !started.command.is_empty() {
             let _ = writeln!(text, "command = {}", list(&started.command));
