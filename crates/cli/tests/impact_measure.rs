@@ -158,7 +158,8 @@ fn a_flow_keeps_every_packet_behind_the_guard_at_several_times_the_flood_that_en
         // A task that was kept from reading for as long as its socket holds packets is not the guard's loss.
         if number(step, "longest_stall_ns") < 100 * MS {
             let sent = count("cyclic", "sent") + count("prompt", "sent");
-            let before = sent - number(step, "decided");
+            let before = sent.checked_sub(number(step, "decided"));
+            let before = before.unwrap_or_else(|| panic!("{step}"));
             assert!(before <= number(step, "ring_full"), "{step}");
             assert_eq!(lost("cyclic") + lost("prompt"), before, "{step}");
         }

@@ -173,8 +173,8 @@ pub fn of_group_network(change: &unheard::Change) -> (&'static str, Value, Strin
 /// What an operator should know of a network on which nothing of a group comes.
 pub fn unheard(scope: &str, source: &str, it: &Unheard) -> String {
     format!(
-        "{scope}, from {source}: nothing has come on network {} for {} s, while {} copies came on others, which are one fewer here than there could be; look \
-         at the network's cables, switches and multicast filters, at both ends, and whether each member of the group has it: packets leave on those \
+        "{scope}, from {source}: nothing has come on network {} for {} s, while {} copies came on others: there is one network fewer than there could \
+         be; look at its cables, switches and multicast filters, at both ends, and whether each member of the group has it: packets leave on those \
          that all have",
         it.ind.get(),
         it.lasts.as_millis() / 1000,

@@ -16,8 +16,6 @@ const SLICE: usize = 64;
 /// Between two goes of a round, and between two rounds.
 const NEXT: Duration = Duration::from_millis(10);
 const ROUND: Duration = Duration::from_secs(1);
-/// What was not looked at for so long is begun anew: a session of which nothing comes is not among those that are looked at.
-const STALE: Duration = Duration::from_secs(3);
 
 /// A network of a session on which nothing comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +50,17 @@ struct Seen {
     others: u64,
     since: Instant,
     told: bool,
-    /// When it was looked at.
-    looked: Instant,
+    /// In which round it was looked at. What was not in the round before is begun anew: a session of which nothing comes is not
+    /// among those that are looked at.
+    round: u64,
 }
 
 impl Seen {
     /// What is to be told, when it is as `fresh` says: that nothing comes, or that something does again.
     fn look(&mut self, fresh: Self) -> Option<Option<Unheard>> {
         // Less than before is another session's at the same place.
-        let is_stale = fresh.looked.since(self.looked) > STALE;
-        self.looked = fresh.looked;
+        let is_stale = fresh.round > self.round + 1;
+        self.round = fresh.round;
         if fresh.came != self.came || fresh.others < self.others || is_stale && !self.told {
             let was_told = self.told;
             *self = fresh;
@@ -111,7 +110,7 @@ impl Row {
     /// Looks at the networks `own` of this host, on which so many copies of the session have come; what changes is told.
     fn look(
         &mut self,
-        now: Instant,
+        (now, round): (Instant, u64),
         own: impl Fn(Ind) -> bool,
         came: impl Fn(Ind) -> u64,
         mut tell: impl FnMut(Ind, Option<Unheard>),
@@ -130,7 +129,7 @@ impl Row {
                 others: all - came(ind),
                 since: now,
                 told: false,
-                looked: now,
+                round,
             };
             let mut places = self.networks.iter();
             let found = places.position(|it| it.is_some_and(|it| it.ind == ind));
@@ -158,6 +157,8 @@ pub struct Watch {
     /// Which place is looked at next, and when.
     place: usize,
     due: Instant,
+    /// How many times all were looked at.
+    round: u64,
 }
 
 impl Watch {
@@ -166,6 +167,7 @@ impl Watch {
         Self {
             rows: Vec::with_capacity(sessions),
             place: 0,
+            round: 0,
             due: match sessions {
                 0 => Instant::FAR_FUTURE,
                 _ => Instant::ZERO,
@@ -214,7 +216,7 @@ impl Watch {
         if now < self.due {
             return;
         }
-        let first = self.place;
+        let (first, round) = (self.place, self.round);
         let rest = receiver.sessions();
         let rest = rest.filter(|it| it.session.0 as usize >= first);
         let mut looked = 0;
@@ -233,7 +235,7 @@ impl Watch {
                 continue;
             };
             row.look(
-                now,
+                (now, round),
                 own,
                 |ind| came(&session, ind),
                 |ind, begins| {
@@ -249,6 +251,7 @@ impl Watch {
         self.due = now + NEXT;
         if looked < SLICE {
             (self.place, self.due) = (0, now + ROUND);
+            self.round += 1;
         }
     }
 
@@ -290,7 +293,7 @@ mod tests {
                 _ => 0,
             };
             row.look(
-                now,
+                (now, second as u64),
                 |_| true,
                 count,
                 |ind, begins| {
@@ -348,7 +351,7 @@ mod tests {
                 5 => came.1,
                 _ => 0,
             };
-            row.look(now, |_| true, count, |_, _| told.push(second));
+            row.look((now, second), |_| true, count, |_, _| told.push(second));
         };
         let mut told = Vec::new();
         (0..10).for_each(|second| look(second, (second * 50, second * 50), &mut told));
@@ -371,13 +374,18 @@ mod tests {
         for second in 0..30 {
             let now = Instant::ZERO + Duration::from_secs(second);
             let count = |ind: Ind| if ind == ind_of_both() { second * 50 } else { 0 };
-            row.look(now, |_| true, count, |_, _| panic!("told"));
+            row.look((now, second), |_| true, count, |_, _| panic!("told"));
         }
         row.named = 1 << 3 | 1 << 5;
         for second in 30..60 {
             let now = Instant::ZERO + Duration::from_secs(second);
             let count = |ind: Ind| if ind == ind_of_both() { second * 50 } else { 0 };
-            row.look(now, |it| it == ind_of_both(), count, |_, _| panic!("told"));
+            row.look(
+                (now, second),
+                |it| it == ind_of_both(),
+                count,
+                |_, _| panic!("told"),
+            );
         }
     }
 

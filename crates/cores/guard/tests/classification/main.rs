@@ -10,6 +10,7 @@ use etherparse::{
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use recipe::{Recipe, recipes};
 use std::net::IpAddr;
 
@@ -134,7 +135,11 @@ fn slow_ports(protocol: u8, remote: IpAddr, payload: &[u8]) -> Option<Purpose> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig {
+        // Beside this file.
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::with_cases(1000)
+    })]
 
     #[test]
     fn every_frame_is_for_what_a_slow_reader_says(recipe in recipes()) {
@@ -222,6 +227,50 @@ fn a_datagram_is_known_by_its_port_with_tags_and_without() {
         assert_eq!(
             classify(&frame[..ports_end], frame.len() - 1),
             Purpose::Unknown
+        );
+    }
+}
+
+/// Each was once judged otherwise by one of both.
+#[test]
+fn frames_that_were_judged_otherwise_are_for_what_a_slow_reader_says() {
+    let plain = Recipe {
+        tags: vec![],
+        kind: 0x86dd,
+        options: 0,
+        fragment: 0,
+        extensions: vec![],
+        protocol: 17,
+        hop_limit: 0,
+        payload: vec![],
+        padding: 0,
+        edits: vec![],
+        keep: usize::MAX,
+    };
+    let padded = Recipe {
+        protocol: 58,
+        payload: vec![133; 6],
+        padding: 1,
+        ..plain.clone()
+    };
+    let first_fragment = Recipe {
+        kind: 0x0800,
+        fragment: 0x2000,
+        hop_limit: 255,
+        payload: vec![0; 5],
+        ..plain.clone()
+    };
+    let empty_fragment = Recipe {
+        extensions: vec![(44, 0, 1)],
+        ..plain
+    };
+    for recipe in [padded, first_fragment, empty_fragment] {
+        let frame = recipe.frame();
+        let judged = classify(&frame, frame.len());
+        assert_eq!(
+            judged,
+            slow(&frame).unwrap_or(Purpose::Unknown),
+            "{recipe:?}"
         );
     }
 }

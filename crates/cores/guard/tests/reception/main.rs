@@ -10,6 +10,7 @@ use bumpless_guard::{
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use twin::Twin;
 
 const START: Instant = Instant::from_nanos(5_000);
@@ -105,7 +106,11 @@ fn frames() -> [(Vec<u8>, FlowId); 11] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig {
+        // Beside this file.
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::with_cases(400)
+    })]
 
     #[test]
     fn a_guard_decides_as_a_list_of_all_frames_would(

@@ -29,8 +29,10 @@ pub(super) const MOVED: &str = "moved";
 
 /// Counted in a function's own variable before the counter is touched.
 const IN_A_LOOP: i32 = 512;
-/// Instructions without a loop that are counted together, and most that one turn of a loop or a call of a function counts as.
+/// Instructions without a loop that are counted together, and most that one turn of a loop or a call of a function counts as: many
+/// have long ways of which each turn takes a short one.
 const AT_ONCE: u32 = 4096;
+const TURN_MAX: u32 = 1024;
 /// A step for so many bytes moved, as powers of two: bytes, elements of tables, pages.
 const BYTES: i64 = 6;
 const ELEMENTS: i64 = 3;
@@ -236,7 +238,7 @@ impl Reencode for Metering<'_> {
 
 /// What one turn of a loop with so many instructions of its own counts as.
 fn turn(own: u32) -> u32 {
-    own.clamp(1, AT_ONCE)
+    own.clamp(1, TURN_MAX)
 }
 
 /// Instructions of a function's own, then those of each of its loops, none counted twice.
