@@ -234,12 +234,9 @@ fn pings_are_answered_over_either_kind_of_socket_and_only_ours_count() {
                 assert!(if raw { foreign >= 3 } else { foreign == 0 }, "{foreign}");
                 hosts.left(|| ip("link set a1 down"));
                 assert_eq!(ours.send(9), Err(SendFailure::Unreachable));
+                // Asked again because the machine stalled.
                 while let Some(late) = ours.receive() {
-                    assert_eq!(
-                        late.sequence,
-                        u16::MAX,
-                        "asked again because the machine stalled"
-                    );
+                    assert!([7, 8, u16::MAX].contains(&late.sequence), "{late:?}");
                 }
                 hosts.left(|| bring_up(A.interface, &A.left(true)));
                 assert_eq!(ping(&mut ours, 10), 10);
