@@ -295,6 +295,14 @@ fn a_plc_program_is_known_as_one_and_runs_with_its_own_period() {
             ["--argument", "x"],
             "--command and --argument are for processes",
         ),
+        (
+            ["--engine", "wasmtime"],
+            "--engine is for WebAssembly modules",
+        ),
+        (
+            ["--memory-max", "70000"],
+            "--memory-max is for WebAssembly modules",
+        ),
     ] {
         let (_, stderr, status) = said(&[&["program", "test", &program][..], &more].concat());
         assert_eq!(status, Some(2), "{stderr}");

@@ -86,6 +86,9 @@ pub(super) fn open(
     if named.engine.is_some() {
         return Err(named.unfit(UnfitCause::NoEngine));
     }
+    if named.memory_max.is_some() {
+        return Err(named.unfit(UnfitCause::NoMemory));
+    }
     let said = !named.command.is_empty() || !named.arguments.is_empty();
     if said && host == HostKind::Plc {
         return Err(named.unfit(UnfitCause::NoCommand));

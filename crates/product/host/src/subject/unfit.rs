@@ -39,6 +39,8 @@ pub enum UnfitCause {
     NoCommand,
     /// No such engine runs it.
     NoEngine,
+    /// Its memory is not limited by its host.
+    NoMemory,
     /// A module is refused, in its host's words.
     Module(String),
     /// A process does not begin.
@@ -73,6 +75,7 @@ impl Unfit {
                 | UnfitCause::Period { .. }
                 | UnfitCause::NoCommand
                 | UnfitCause::NoEngine
+                | UnfitCause::NoMemory
         )
     }
 }
@@ -132,6 +135,10 @@ impl fmt::Display for UnfitCause {
             ),
             Self::NoEngine => f.write_str(
                 "--engine is for WebAssembly modules, which wasmi or wasmtime runs; leave it out",
+            ),
+            Self::NoMemory => f.write_str(
+                "--memory-max is for WebAssembly modules; memory_max in the configuration limits a process where a node runs it, leave \
+                 the option out",
             ),
             Self::Module(said) => f.write_str(said),
             Self::Start(fault) => fault.fmt(f),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bumpless_base::Duration;
 use bumpless_controller::TimeSource;
 
-use super::fault::Cause;
+use super::fault::{Cause, Problem};
 use super::interface::Io;
 use crate::Limits;
 
@@ -60,6 +60,17 @@ impl fmt::Display for Engine {
 
 /// Steps between two looks at the clock: tens of microseconds, a few hundred on a slow computer.
 pub(super) const STRETCH: u64 = 20_000;
+
+/// An instance as an engine gives it, or what is wrong with its module within these limits.
+pub(super) fn boxed<I: Instance + 'static, E: fmt::Display>(
+    made: Result<I, E>,
+    limits: &Limits,
+) -> Result<Box<dyn Instance>, Problem> {
+    match made {
+        Ok(instance) => Ok(Box::new(instance)),
+        Err(error) => Err(Problem::set_up(&error, limits.memory)),
+    }
+}
 
 /// What a call may use.
 pub(super) struct Budget<'a> {

@@ -42,11 +42,7 @@ impl Compiled {
         shape: Shape,
         limits: &Limits,
     ) -> Result<Box<dyn engine::Instance>, Problem> {
-        let instance = Instance::new(self, parts, shape, limits);
-        match instance {
-            Ok(instance) => Ok(Box::new(instance)),
-            Err(error) => Err(Problem::set_up(&error, limits.memory)),
-        }
+        engine::boxed(Instance::new(self, parts, shape, limits), limits)
     }
 }
 

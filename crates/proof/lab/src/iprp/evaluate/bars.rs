@@ -150,6 +150,25 @@ fn felt(times: &[(u64, u64)], (bound, without): (u64, &[u64]), stalls: &Stalls) 
     (long.count() - excused, excused)
 }
 
+/// The longest time between two arrivals of which the second one comes in a span: from when to when.
+fn longest_gap(arrivals: &[u64], from: u64, until: u64) -> (u64, u64) {
+    let gaps = arrivals
+        .windows(2)
+        .filter(|two| (from..until).contains(&two[1]));
+    let longest = gaps.max_by_key(|two| two[1] - two[0]);
+    longest.map_or((from, until), |two| (two[0], two[1]))
+}
+
+/// How often was cut, in words: what did not take place proves nothing.
+fn cuts_told(count: usize, took_place: bool) -> String {
+    let not = if took_place {
+        ""
+    } else {
+        ", which did NOT take place"
+    };
+    format!("{count} cuts{not}")
+}
+
 fn lengths(times: &[(u64, u64)]) -> Vec<u64> {
     times.iter().map(|it| it.1 - it.0).collect()
 }
@@ -179,4 +198,15 @@ fn stall(at: u64, length: u64) -> Stalls {
         length_ns: length * MS,
         seen_by: String::new(),
     }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_comes_in_a_span_is_a_gap_of_all_of_it() {
+        assert_eq!(longest_gap(&[10, 20, 90], 15, 60), (10, 20));
+        assert_eq!(longest_gap(&[10, 200], 15, 60), (15, 60));
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::Plan;
-use super::{Bar, Cut, MS, NETWORKS, SETTLE, cut, even, spread};
+use super::{Bar, Cut, MS, NETWORKS, SETTLE, cut, cuts_told, even, longest_gap, spread};
 use crate::iprp::LabError;
 use crate::iprp::flow::{Came, Receiver, Senders};
 use crate::iprp::relay::Copied;
@@ -130,15 +130,6 @@ fn carried(status: &Value) -> Option<u64> {
         .filter(|_| carries && networks.len() == NETWORKS)
 }
 
-/// The longest time between two arrivals of which the second one comes in a span: from when to when.
-fn longest_gap(arrivals: &[u64], from: u64, until: u64) -> (u64, u64) {
-    let gaps = arrivals
-        .windows(2)
-        .filter(|two| (from..until).contains(&two[1]));
-    let longest = gaps.max_by_key(|two| two[1] - two[0]);
-    longest.map_or((from, until), |two| (two[0], two[1]))
-}
-
 impl Seen {
     /// Whether a cut took what the network carried.
     fn took_place(&self) -> bool {
@@ -176,13 +167,8 @@ impl Seen {
                 MORE_NS / MS
             ),
             seen: format!(
-                "{} cuts{}: {lost} of {} lost, {doubled} doubled; longest gap after a cut {}, at most {}; {broken} longer",
-                self.turns.len(),
-                if took_place {
-                    ""
-                } else {
-                    ", which did NOT take place"
-                },
+                "{}: {lost} of {} lost, {doubled} doubled; longest gap after a cut {}, at most {}; {broken} longer",
+                cuts_told(self.turns.len(), took_place),
                 self.sent,
                 spread(&longest),
                 spread(&bounds)

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::super::Plan;
 use super::super::statistics::chance_of_ranks;
 use super::{
-    Bar, Cut, MS, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, felt, lengths, ms, plain,
-    spread,
+    Bar, Cut, MS, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, cuts_told, even, felt, lengths,
+    longest_gap, ms, plain, spread,
 };
 use crate::iprp::LabError;
 use crate::iprp::flow::{Came, Receiver, Senders};
@@ -83,16 +83,6 @@ pub fn measure(plan: &Plan, cuts: usize) -> Result<Seen, LabError> {
     })
 }
 
-/// The longest time between two arrivals of which the second one comes in a span.
-fn longest_gap(arrivals: &[u64], from: u64, until: u64) -> (u64, u64) {
-    let gaps = arrivals
-        .windows(2)
-        .filter(|two| (from..until).contains(&two[1]));
-    gaps.map(|two| (two[0], two[1]))
-        .max_by_key(|gap| gap.1 - gap.0)
-        .unwrap_or((from, until))
-}
-
 impl Seen {
     /// Whether nothing passed on a network while it was cut, and copies were sent there.
     fn took_place(&self) -> bool {
@@ -134,14 +124,9 @@ impl Seen {
                 GAP_NS / MS
             ),
             seen: format!(
-                "{} cuts{}: {lost} of {} lost, {doubled} doubled; longest gap after a cut {}, as long before it {}; by chance so in {:.1} % of \
+                "{}: {lost} of {} lost, {doubled} doubled; longest gap after a cut {}, as long before it {}; by chance so in {:.1} % of \
                  measurements; {felt} felt by themselves",
-                self.cuts.len(),
-                if took_place {
-                    ""
-                } else {
-                    ", which did NOT take place"
-                },
+                cuts_told(self.cuts.len(), took_place),
                 self.sent,
                 spread(&after),
                 spread(&without),
@@ -258,11 +243,5 @@ mod tests {
         assert!(!seen.judged(&Stalls::default()).held);
         seen.cuts.clear();
         assert!(!seen.judged(&Stalls::default()).held);
-    }
-
-    #[test]
-    fn nothing_that_comes_in_a_span_is_a_gap_of_all_of_it() {
-        assert_eq!(longest_gap(&[10, 20, 90], 15, 60), (10, 20));
-        assert_eq!(longest_gap(&[10, 200], 15, 60), (15, 60));
     }
 }

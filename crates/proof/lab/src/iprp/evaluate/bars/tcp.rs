@@ -14,7 +14,8 @@ use serde_json::json;
 use super::super::Plan;
 use super::super::statistics::chance_of_ranks;
 use super::{
-    Bar, Cut, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, even, felt, lengths, ms, plain, spread,
+    Bar, Cut, NETWORKS, ONE_IN, SETTLE, all_in_copies, cut, cuts_told, even, felt, lengths, ms,
+    plain, spread,
 };
 use crate::iprp::hosts::address;
 use crate::iprp::site::{PORT, Site};
@@ -192,14 +193,9 @@ impl Seen {
                 OWN_REPETITION_NS / super::MS
             ),
             seen: format!(
-                "{} cuts{}: {} of {} unanswered; longest of {LOOK} round trips after a cut {}, of the other network alone {}; by chance so in \
+                "{}: {} of {} unanswered; longest of {LOOK} round trips after a cut {}, of the other network alone {}; by chance so in \
                  {:.1} % of measurements; {felt} waited for TCP's own repetition",
-                self.cuts.len(),
-                if took_place {
-                    ""
-                } else {
-                    ", which did NOT take place"
-                },
+                cuts_told(self.cuts.len(), took_place),
                 self.unanswered,
                 self.trips.len() + self.unanswered,
                 spread(&after),
